@@ -9,6 +9,5 @@ import runpy
 if __name__ == "__main__":
     package = pathlib.Path(__file__).parents[1] / "tf_transformer"
     streams = runpy.run_path(str(package / "commands" / "standard_streams.py"))
-    stderr = runpy.run_path(str(package / "commands" / "stderr.py"))
-    with streams["standard_streams"](), stderr["without_notices"]():
+    with streams["standard_streams"](), streams["without_notices"]():
         runpy.run_path(str(package / "export" / "run_in_session.py"), run_name="__main__")

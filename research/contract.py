@@ -23,7 +23,7 @@ from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import Comparison
 from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export.session import Request, session
+from tf_transformer.export.check import Request, session
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.translator import Translator
 

@@ -157,7 +157,7 @@ DOORS = {
     "commands.train": {"Run.at"},
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    "inference.batch_predictor": {"Run.load"},
+    "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
     # Programs that measure in a process of their own.
@@ -190,7 +190,7 @@ READS_NO_TEXT = {
     "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_vocabulary_file.py"),
     *("imports/opennmt_tf_folder.py", "imports/fairseq_folder.py"),
-    *("training/metrics_log.py", "training/interruption.py", "commands/stderr.py"),
+    *("training/metrics_log.py", "training/interruption.py"),
     *(
         "commands/standard_streams.py",
         "commands/command_line.py",
@@ -209,7 +209,7 @@ ALLOWED = {
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/serving/client_rest.py": {"stdin"},
     "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
-    "export/session.py": {"stdin"},  # of the process that it starts
+    "export/check.py": {"stdin"},  # of the process that it starts
     "export/serving/client_grpc.py": {"stdin"},
     "examples/keras_pipeline.py": {"stdin"},
     "examples/beam_translate.py": {"open"},

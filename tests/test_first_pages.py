@@ -17,8 +17,8 @@ from test_docs import PAGES, blocks
 
 ROOT = pathlib.Path(__file__).parents[1]
 SHELF = [  # in the order in which their pages lead to each other
-    *("docs/start/install.md", "docs/index.md", "docs/start/first_model.md"),
-    *("docs/start/two_files.md", "docs/start/serve.md", "docs/start/fine_tune.md"),
+    *("docs/start/install.md", "docs/start/first_model.md", "docs/start/two_files.md"),
+    *("docs/start/serve.md", "docs/start/fine_tune.md"),
 ]
 BUDGET = "--train.steps 2 --train.validate_every 2 --train.valid_score_examples 2"
 FEW_PAIRS = "--data.held_out 20"  # of the generated corpus, which are the test set

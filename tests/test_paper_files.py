@@ -17,7 +17,7 @@ EQUATION_1 = "kernels/attention.py"
 # the layout of heads.
 ALSO = {
     *("kernels/__init__.py", "kernels/gradient.py", "kernels/layer_norm.py", "kernels/dropout.py"),
-    *("layers/dropout.py", "layers/flatten.py", "layers/heads.py", "layers/mask_checks.py"),
+    *("layers/dropout.py", "layers/shape.py", "layers/dense.py", "layers/mask_checks.py"),
     *("layers/position_encoding.py", "layers/stored.py"),
     *("models/padding.py", "models/predicts_tokens.py"),
 }

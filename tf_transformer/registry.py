@@ -10,13 +10,7 @@ from tf_transformer.errors import InputError
 class Registry:
     """Items by name. An item may be the text "module:attribute", which `get` imports.
 
-    Args:
-        kind: the kind of the items, for error messages.
-        items: the initial items by name.
-
-    Example:
-        >>> Registry("function", {"square root": "math:sqrt"}).get("square root")(9)
-        3.0
+    `kind` names the items in error messages.
     """
 
     def __init__(self, kind: str, items: Mapping[str, Any] | None = None):
@@ -27,23 +21,11 @@ class Registry:
         return iter(self._items)
 
     def register(self, name: str, item: Any) -> None:
-        """Adds an item.
-
-        Args:
-            name: the name of the item; replaces an item with this name.
-            item: the item, or "module:attribute".
-        """
+        """Adds an item, or replaces the item with this name."""
         self._items[name] = item
 
     def get(self, name: str) -> Any:
-        """The item with a name.
-
-        Args:
-            name: a registered name, or "module:attribute" of any other item.
-
-        Raises:
-            InputError: for an unknown name, module or attribute.
-        """
+        """The item with a registered name, or "module:attribute" of any other item."""
         item = self._items.get(name, name)
         if not isinstance(item, str):
             return item
@@ -59,18 +41,6 @@ class Registry:
             raise InputError(f"{self._kind} {name!r} cannot be imported: {error}.") from error
 
 
-TASKS = Registry(
-    "task",
-    {
-        "translation": "tf_transformer.tasks.translation:TRANSLATION",
-        "language_modeling": "tf_transformer.tasks.language_modeling:LANGUAGE_MODELING",
-        "parsing": "tf_transformer.tasks.parsing:PARSING",
-        "masked_language_modeling": (
-            "tf_transformer.tasks.masked_language_modeling:MASKED_LANGUAGE_MODELING"
-        ),
-        "classification": "tf_transformer.tasks.classification:CLASSIFICATION",
-    },
-)
 # Classes of options that need no import of the task, which would import TensorFlow.
 OPTIONS = {
     "translation": "tf_transformer.config.task:TranslationOptions",
@@ -79,28 +49,21 @@ OPTIONS = {
     "masked_language_modeling": "tf_transformer.config.task:MaskedLanguageModelingOptions",
     "classification": "tf_transformer.config.task:ClassificationOptions",
 }
+# tasks/translation.py defines TRANSLATION, and so on.
+TASKS = Registry("task", {name: f"tf_transformer.tasks.{name}:{name.upper()}" for name in OPTIONS})
 
 
 def register_task(name: str, task: Any) -> None:
     """Registers a task for `Config.task` and `--task`.
 
-    Args:
-        name: the name of the task.
-        task: the task, or "module:attribute", which is imported when the task is needed.
+    The text "module:attribute" in place of a task is imported when the task is needed.
     """
     TASKS.register(name, task)
     OPTIONS.pop(name, None)
 
 
 def options_of(name: str) -> Any:
-    """The class of a task's options, a subclass of `TaskOptions`.
-
-    Args:
-        name: a registered task, or module:attribute.
-
-    Raises:
-        InputError: for an unknown task.
-    """
+    """The class of a task's options, a subclass of `TaskOptions`; see `Registry.get`."""
     if name in OPTIONS:
         return Registry("options of the task").get(OPTIONS[name])
     return TASKS.get(name).Options

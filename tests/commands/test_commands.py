@@ -20,6 +20,8 @@ import pytest
 from tf_transformer.commands import command_line, evaluate, export, train, translate
 from tf_transformer.config import Config
 from tf_transformer.errors import InputError
+from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.predictor import Prediction
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
@@ -305,10 +307,13 @@ def test_lines_with_other_placeholders_and_long_lines_are_reported(run, tmp_path
 
 
 def test_a_report_lists_the_first_lines():
-    lines = translate.LineNumbers()
-    for number in range(1, 1001):
-        lines.add(3 * number)
-    assert str(lines) == "1,000 lines (3, 6, 9, 12, 15, 18, 21, 24, 27, 30, ...)"
+    step = translate.LineStep(mock.Mock(), names=(), done=0, unit="", attention=None)
+    row = [Prediction("a", 0.0), Prediction("b", 0.0), Prediction("", 0.0, (Notice.EMPTY,))]
+    step.predictor.n_best.side_effect = lambda texts, progress: [[row[int(x) % 3]] for x in texts]
+    for first in (0, 600):
+        step([str(number) for number in range(first, 3000 if first else 600)], progress=None)
+    numbers = "1,000 lines (3, 6, 9, 12, 15, 18, 21, 24, 27, 30, ...)"
+    assert step.report() == f"empty output (try --min_length 1): {numbers}\n"
 
 
 def test_a_closed_pipe_gives_no_traceback(run):

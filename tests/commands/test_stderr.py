@@ -8,7 +8,7 @@ import pytest
 
 PROGRAM = """
 import os, sys
-from tf_transformer.commands.stderr import without_notices
+from tf_transformer.commands.standard_streams import without_notices
 with without_notices():
     os.write(2, b"notice\\n")
     print("line of this project", file=sys.stderr)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.examples import Examples, _seeded_hash, _smallest_distinct
 from tf_transformer.data.readers.text import FIELDS, read_plain_text, stream_files
-from tf_transformer.data.readers.tfds import open_tfds, tfds_languages
+from tf_transformer.data.readers.tfds import read_tfds as open_tfds
+from tf_transformer.data.readers.tfds import stored_languages
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 
@@ -29,8 +30,9 @@ def stream_lines(path):
     return read_plain_text(Corpus(path=str(path)), ["text"], DataConfig()).stream(["text"])
 
 
-def stream_tfds(*args, **options):
-    return open_tfds(*args, **options).stream(FIELDS)
+def stream_tfds(name, split, reverse=False, data_dir=""):
+    corpus = Corpus(name=name, split=split, reverse=reverse, data_dir=data_dir)
+    return open_tfds(corpus, FIELDS, DataConfig()).stream(FIELDS)
 
 
 @pytest.fixture
@@ -377,8 +379,9 @@ def test_every_tfds_corpus_goes_in_its_own_direction(corpus, tmp_path):
             assert [read["source"], read["target"]] == [[f"in {side}"] for side in sides]
             read = read_tfds(name, "train", reverse=True, data_dir=str(tmp_path))
             assert [read["target"], read["source"]] == [[f"in {side}"] for side in sides]
-            assert tfds_languages(name, False, str(tmp_path)) == languages
-            assert tfds_languages(name, True, str(tmp_path)) == (languages and languages[::-1])
+            corpora = [Corpus(name=name, reverse=x, data_dir=str(tmp_path)) for x in (False, True)]
+            reverse = languages and languages[::-1]
+            assert [*map(stored_languages, corpora)] == [languages, reverse]
 
 
 def sides_in(corpus, kind):

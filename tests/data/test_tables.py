@@ -18,9 +18,9 @@ FIELDS = ("source", "target")
 
 
 @pytest.fixture
-def table(tmp_path, monkeypatch):
+def table(tmp_path):
     """Writes a table and gives its corpus. Warnings of earlier tests are forgotten."""
-    monkeypatch.setattr(text_lines, "_WARNINGS", set())
+    text_lines.warn.cache_clear()
 
     def write(content: str, *columns: str) -> Corpus:
         (tmp_path / "a.tsv").write_text(content)

@@ -17,6 +17,11 @@ class Counting(NamedTuple):
 
     index: KerasTensor
     state: StepState
+    steps: KerasTensor
+
+    @property
+    def done(self) -> KerasTensor:
+        return ops.reshape(self.index >= self.steps, (1,))
 
 
 @pytest.mark.parametrize("steps", [1, 2, 4, 6])
@@ -27,7 +32,7 @@ def test_state_has_the_smallest_capacity_that_holds_the_steps_so_far(steps):
         (row,) = now.state.per_hypothesis
         capacities.append(row.shape[1])
         row = ops.where(ops.equal(ops.arange(row.shape[1]), now.index), now.index + 1, row)
-        return Counting(now.index + 1, StepState([row]))
+        return now._replace(index=now.index + 1, state=StepState([row]))
 
     def resize(state: StepState, capacity: int) -> StepState:
         (row,) = state.per_hypothesis
@@ -35,8 +40,11 @@ def test_state_has_the_smallest_capacity_that_holds_the_steps_so_far(steps):
 
     (row,) = run_search(
         extend,
-        Counting(ops.zeros((), "int32"), StepState([ops.zeros((1, CAPACITIES[0]), "int32")])),
-        is_done=lambda now: ops.reshape(now.index >= steps, (1,)),
+        Counting(
+            ops.zeros((), "int32"),
+            StepState([ops.zeros((1, CAPACITIES[0]), "int32")]),
+            ops.convert_to_tensor(steps, "int32"),
+        ),
         result=lambda now: now.state.per_hypothesis,
         options=SearchOptions(CAPACITIES[-1], SpecialIds(pad=0, start=1, end=2)),
         cache_schedule=CacheSchedule(CAPACITIES, resize),

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf_transformer.config import Config, DataConfig
 from tf_transformer.export import metadata
 from tf_transformer.run.run import Run
-from tf_transformer.tasks.translation import languages
+from tf_transformer.tasks.translation import TRANSLATION
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,8 @@ from tf_transformer.tasks.translation import languages
     ],
 )
 def test_languages_are_those_in_the_names_of_the_data(options, source, target):
-    assert languages(Config(data=DataConfig(**options))) == {"source": source, "target": target}
+    facts = TRANSLATION.metadata(Config(data=DataConfig(**options)))
+    assert facts["languages"] == {"source": source, "target": target}
 
 
 def test_a_run_that_logged_fewer_scores_is_described(monkeypatch, tmp_path):

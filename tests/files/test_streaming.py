@@ -459,11 +459,11 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
 
 def test_progress_has_sentences_tokens_per_second_and_time_left(capsys):
     with SentenceProgress(total=10) as progress:
-        progress.advance(3, 60)
+        progress.add(3, 60)
         progress.catch_up(5)
     first, last = capsys.readouterr().err.splitlines()
     assert re.match(r"30%, 3/10, 00:0\d left, [\d,]+ tokens/s, [\d,.]+ sentences/s, ", first)
     assert last.startswith("50%, 5/10, ")
     with SentenceProgress(total=None) as progress:
-        progress.advance(3, 60)
+        progress.add(3, 60)
     assert re.match(r"3, [\d,]+ tokens/s, [\d,.]+ sentences/s, ", capsys.readouterr().err)

@@ -94,8 +94,8 @@ def test_bytes_that_are_not_in_the_encoding_are_errors(path, content, message):
         read(path)
 
 
-def test_a_file_in_utf8_that_names_another_encoding_gives_one_warning(path, capsys, monkeypatch):
-    monkeypatch.setattr(text_lines, "_WARNINGS", set())
+def test_a_file_in_utf8_that_names_another_encoding_gives_one_warning(path, capsys):
+    text_lines.warn.cache_clear()
     path.write_bytes(memory("ü", "utf-8", "ISO-8859-1", False))
     assert [read(path), read(path)] == ["Ã¼"] * 2
     assert capsys.readouterr().err == (
@@ -104,8 +104,8 @@ def test_a_file_in_utf8_that_names_another_encoding_gives_one_warning(path, caps
     )
 
 
-def test_the_warning_comes_too_if_the_start_is_ascii(path, capsys, monkeypatch):
-    monkeypatch.setattr(text_lines, "_WARNINGS", set())
+def test_the_warning_comes_too_if_the_start_is_ascii(path, capsys):
+    text_lines.warn.cache_clear()
     for content in ("x" * 20_000 + "ü", "ü" + "x" * 20_000):
         path.write_bytes(memory(content, "iso-8859-1", "ISO-8859-1", False))
         assert read(path) == content

@@ -16,6 +16,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.export import to_ctranslate2
 from tf_transformer.imports import ctranslate2_folder
 from tf_transformer.imports.ctranslate2_file import read_model_file
+from tf_transformer.imports.imported import find_sentencepiece
 from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
@@ -361,4 +362,4 @@ def test_exactly_one_model_is_given(tmp_path):
         with pytest.raises(InputError, match=message):
             import_model.main(run_dir=run_dir, **options)
     with pytest.raises(InputError, match="takes one file or two, got 3"):
-        ctranslate2_folder.sentencepiece_models(tmp_path, "a,b,c")
+        find_sentencepiece(tmp_path, "a,b,c")

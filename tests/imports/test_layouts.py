@@ -19,10 +19,10 @@ TABLES = {
     "Transformers": (layouts.TRANSFORMERS, PRE_NORM),
     "fairseq": (layouts.FAIRSEQ, PRE_NORM),
     "Marian": (layouts.MARIAN, POST_NORM),
-    "CTranslate2": (layouts.ctranslate2(PRE_NORM), PRE_NORM),
-    "CTranslate2, gated": (layouts.ctranslate2(GATED), GATED),
-    "OpenNMT-tf, post-norm": (layouts.opennmt_tf(POST_NORM), POST_NORM),
-    "OpenNMT-tf, pre-norm": (layouts.opennmt_tf(PRE_NORM), PRE_NORM),
+    "CTranslate2": (layouts.ctranslate2(is_gated=False), PRE_NORM),
+    "CTranslate2, gated": (layouts.ctranslate2(is_gated=True), GATED),
+    "OpenNMT-tf, post-norm": (layouts.opennmt_tf(norm_first=False), POST_NORM),
+    "OpenNMT-tf, pre-norm": (layouts.opennmt_tf(norm_first=True), PRE_NORM),
 }
 PATH = pathlib.Path("model.bin")
 

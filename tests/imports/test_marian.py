@@ -18,7 +18,7 @@ from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import run_in_ctranslate2, to_ctranslate2
 from tf_transformer.imports import marian_folder
-from tf_transformer.imports.options import without_effect
+from tf_transformer.imports.options import Options
 from tf_transformer.inference.search import LengthPenalty, Search, score_pairs
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -216,7 +216,7 @@ BROKEN = {
     "no size": (edit_json("config.json", d_model=None), "embeddings must have the shape"),
     "another size": (edit_json("config.json", d_model=8), "embeddings must have the shape"),
     "another layer": (edit_json("config.json", encoder_layers=3), "have no model.encoder.layers.2"),
-    "fewer layers": (edit_json("config.json", encoder_layers=1), "a Marian model does not have"),
+    "fewer layers": (edit_json("config.json", encoder_layers=1), "does not understand: model"),
     "another start": (
         edit_json("generation_config.json", decoder_start_token_id=0),
         "must be pad_token_id",
@@ -259,7 +259,7 @@ BROKEN = {
     ),
     "a foreign weight": (
         edit_weights(lambda arrays: arrays | {"rnn": np.zeros(2, np.float32)}),
-        "does not have: rnn",
+        "does not understand: rnn",
     ),
     "no vocabulary": (remove("vocab.json"), "vocab.json cannot be read as JSON"),
     "an id too large": (edit_json("vocab.json", zz=999), "the id of 'zz' must be from 0 to"),
@@ -348,14 +348,14 @@ KNOWN = {*marian_folder.READ, *marian_folder.FIXED, *marian_folder.IGNORED, *mar
 )
 def test_a_key_that_may_change_translations_is_an_error(key, value):
     with pytest.raises(InputError, match=r"c\.json has the key .* with the value .*remove it"):
-        without_effect({key: value}, KNOWN, pathlib.Path("c.json"), marian_folder.OFF)
+        Options({key: value}, pathlib.Path("c.json")).without_effect(KNOWN, marian_folder.OFF)
 
 
 def test_zero_and_one_do_not_turn_off_each_option():
     values = {"repetition_penalty": 0, "max_new_tokens": 0, "min_new_tokens": 1, "do_sample": True}
     for key, value in values.items():
         with pytest.raises(InputError, match=f"has the key '{key}' with the value {value}"):
-            without_effect({key: value}, KNOWN, pathlib.Path("c.json"), marian_folder.OFF)
+            Options({key: value}, pathlib.Path("c.json")).without_effect(KNOWN, marian_folder.OFF)
 
 
 def test_a_length_penalty_of_0_is_kept(tmp_path):
@@ -571,10 +571,10 @@ def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
     texts = ["\n>>nld<< two dogs\nrun", "two dogs run", "\ufeff>>nld<< TWO DOGS RUN", ">>nld<<\n17"]
     texts += [" >>nld<< ", ">>> a"]
     forms, pieces = model.read(texts)
-    rows = translator._read(texts, {})
+    rows = translator.graph().read(as_strings(texts))
     source = translator.codec["source"]
     ids = [[source.piece_to_id_or_unknown(piece) for piece in row] for row in pieces]
-    assert [[*row, EOS_ID] for row in ids] == [row.tolist() for row in rows.ids.lists()]
+    assert [[*row, EOS_ID] for row in ids] == rows.ids.to_list()
     assert forms[2] is str.upper
     assert [each.translation for each in model(texts)][3:5] == ["17", ""]
     with pytest.raises(ValueError, match="unknown target tag '>>eng<<'; this model has >>deu<<"):

@@ -181,7 +181,10 @@ BROKEN = {
         "transformer-preprocess must be ''",
     ),
     "more layers": (edit_options("enc-depth: 2", "enc-depth: 3"), "have no encoder_l3_self_Wq"),
-    "fewer layers": (edit_options("enc-depth: 2", "enc-depth: 1"), "do not explain: encoder_l2"),
+    "fewer layers": (
+        edit_options("enc-depth: 2", "enc-depth: 1"),
+        "does not understand: encoder_l2",
+    ),
     "another activation": (edit_options("activation: relu", "activation: tanh"), "got 'tanh'"),
     "another size": (
         edit_options("dim-ffn: 24", "dim-ffn: 25"),
@@ -189,7 +192,7 @@ BROKEN = {
     ),
     "no bias": (
         edit_arrays(lambda x: {name: y for name, y in x.items() if name != BIAS}),
-        f"has no {BIAS}",
+        f"have no {BIAS}",
     ),
     "NaN": (
         edit_arrays(lambda x: x | {BIAS: x[BIAS] * np.float32(np.nan)}),

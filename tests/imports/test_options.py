@@ -1,9 +1,11 @@
 """Options and lines of the files of other programs."""
 
+import pathlib
+
 import pytest
 
 from tf_transformer.errors import InputError
-from tf_transformer.imports.options import number, read_lines
+from tf_transformer.imports.options import Options, read_lines
 
 
 def test_lines_end_at_line_feeds_only(tmp_path):
@@ -24,6 +26,6 @@ def test_lines_end_at_line_feeds_only(tmp_path):
 
 @pytest.mark.parametrize("value", [None, "2", 2.0, True, 0])
 def test_a_number_is_an_integer_of_the_least_size(value):
-    assert number({"depth": 2}, "depth", "a.json") == 2
+    assert Options({"depth": 2}, pathlib.Path("a.json")).number("depth") == 2
     with pytest.raises(InputError, match=r"a\.json: depth must be an integer of at least 1, got"):
-        number({"depth": value}, "depth", "a.json")
+        Options({"depth": value}, pathlib.Path("a.json")).number("depth")

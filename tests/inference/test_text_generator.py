@@ -12,8 +12,7 @@ from reference_search import log_softmax
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.inference.generation import GenerationGraph
-from tf_transformer.inference.text_generator import TextGenerator, TextScore
+from tf_transformer.inference.text_generator import GenerationGraph, TextGenerator, TextScore
 from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID

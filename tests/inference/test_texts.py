@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tf_transformer.errors import InputError
-from tf_transformer.inference.predictor import as_texts
+from tf_transformer.inference.inputs import as_texts
 from tf_transformer.inference.translator import SavedTranslator, Translator
 
 TEXTS = ["two", "", "one hundred and five"]

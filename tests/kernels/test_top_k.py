@@ -6,7 +6,7 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.decoding.hypotheses import NEG_INF
+from tf_transformer.decoding.problem import NEG_INF
 from tf_transformer.kernels import PLAIN, TUNED, XLA
 from tf_transformer.kernels.top_k import rank_tokens, top_k, xla_top_k
 from tf_transformer.machine.thresholds import LARGEST_BLOCK, SMALLEST_BLOCK

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from tf_transformer.commands import command_line, export, train
 from tf_transformer.commands import main as commands
-from tf_transformer.export.session import session
+from tf_transformer.export.check import session
 from tf_transformer.machine import gpus
 from tf_transformer.run.folder import RunFolder
 

@@ -18,8 +18,7 @@ from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, Corpus, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import pad
-from tf_transformer.inference.predictor import Prediction
+from tf_transformer.inference.predictor import Prediction, pad
 from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run

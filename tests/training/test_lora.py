@@ -73,6 +73,19 @@ def test_the_model_is_the_other_run_s_with_the_mean_of_the_products(adapted, run
         np.testing.assert_allclose(weight, expected, atol=1e-6, err_msg=name)
 
 
+def test_one_model_is_built_and_one_line_tells_of_missing_checkpoints(adapted, capsys):
+    built = []
+
+    def build(*arguments):
+        built.append(load_task_model(*arguments))
+        return built[-1]
+
+    Run.load(adapted, average=100).model(build)
+    lines = [line for line in capsys.readouterr().err.splitlines() if "checkpoint(s)" in line]
+    assert lines == [f"average 100: averages 2 checkpoint(s), because {adapted} has no more"]
+    assert len(built) == 1
+
+
 def test_adapters_have_no_moving_average(adapted):
     with pytest.raises(InputError, match="holds no moving average of weights"):
         Run.load(adapted, average="ema").model(load_task_model)

@@ -1,6 +1,7 @@
 """Training reads sources as translation does: with the target tag and the rules for punctuation."""
 
 import dataclasses
+import functools
 import itertools
 import pathlib
 import shutil
@@ -17,7 +18,8 @@ from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
-from tf_transformer.text.source_codec import SourceCodec
+from tf_transformer.text.codec import SourceCodec
+from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.training.preparation import prepare, require_trainable
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
@@ -46,6 +48,14 @@ def reading(request, imported):
     return rules, translator, SourceCodec(translator.codec, "source", **rules)
 
 
+graph_of = functools.cache(Translator.graph)
+
+
+def searched_ids(translator, texts):
+    """The ids that a search of a translator reads."""
+    return graph_of(translator).read(as_strings(texts)).ids.to_list()
+
+
 @settings(max_examples=200)
 @given(
     st.sampled_from(["", ">>deu<<", ">>nld<< "]),
@@ -54,8 +64,7 @@ def reading(request, imported):
 def test_a_source_has_the_same_ids_in_training_and_in_a_search(reading, tag, parts):
     _, translator, codec = reading
     text = tag + "".join(parts).lstrip()
-    (searched,) = translator._read([text], {}).ids.lists()
-    assert codec.encode("source", text) == searched.tolist()
+    assert [codec.encode("source", text)] == searched_ids(translator, [text])
     assert codec.encode("target", text) == translator.codec.encode("target", text)
 
 
@@ -78,7 +87,7 @@ def test_training_and_validation_read_what_a_search_reads(reading, imported, tmp
     rules, translator, _ = reading
     config = config_of(tmp_path, imported, **rules)
     data = prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
-    expected = sorted(row.tolist() for row in translator._read(TEXTS, {}).ids.lists())
+    expected = sorted(searched_ids(translator, TEXTS))
     for batches in (
         itertools.islice(data.train.batches(), len(data.train)),
         data.valid.one_epoch(),
@@ -104,8 +113,7 @@ def test_joined_texts_are_read_in_the_same_way(reading, imported, tmp_path):
     for window in range(10):
         changed = augment(window, examples)["source"]
         row = changed.ids[: changed.lengths[0]].tolist()
-        (read,) = translator._read([codec.decode("source", row)], {}).ids.lists()
-        assert row == read.tolist()
+        assert [row] == searched_ids(translator, [codec.decode("source", row)])
         longest = max(longest, len(row))
     assert longest > max(map(len, rows["source"]))
 

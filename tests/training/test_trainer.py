@@ -469,7 +469,7 @@ def test_divergence_leaves_the_last_good_checkpoint(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Validation,
         "losses",
-        lambda self: {"val_loss": math.nan if self._updater.next_batch == 4 else 5.0},
+        lambda self: {"val_loss": math.nan if self.updater.next_batch == 4 else 5.0},
     )
     message = r"validation loss is nan .*The checkpoint of update 2 is whole"
     with pytest.raises(InputError, match=message):

@@ -89,4 +89,4 @@ def test_a_picture_needs_matplotlib(tmp_path, monkeypatch):
 def test_a_run_without_attention_is_an_error(tmp_path):
     file = attention_file.AttentionFile(str(tmp_path / "a.html"))
     with pytest.raises(InputError, match=r"no attention to show\. Leave out --attention_output"):
-        translate.recording(object(), lambda: [], file)
+        translate.LineStep(object(), [], 0, "", file)

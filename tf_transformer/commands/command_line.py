@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import docstring_parser  # jsonargparse[signatures] needs it, too
-import jsonargparse
 import yaml
+from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 
 from tf_transformer.commands.option_errors import as_typed, explain
-from tf_transformer.commands.standard_streams import standard_streams
-from tf_transformer.commands.stderr import without_notices
+from tf_transformer.commands.standard_streams import standard_streams, without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
 from tf_transformer.config.corpus import COMPLETED, ShortForms
 from tf_transformer.config.option import options_in, select
@@ -36,17 +35,16 @@ from tf_transformer.run.earlier_options import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"
+Main = Callable[..., None]  # a command, whose parameters are its options
 GIVEN = "given"  # a parameter that is no option: the names of the options that were given
 
 
-class _Parser(jsonargparse.ArgumentParser):
+class _Parser(ArgumentParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         (file or sys.stderr).write(message or "")  # argparse ignores errors such as a full disk
 
 
-def run(
-    main: Callable[..., None], arguments: Sequence[str] | None = None, program: str | None = None
-) -> None:
+def run(main: Main, arguments: Sequence[str] | None = None, program: str | None = None) -> None:
     """Calls `main` with the options of the command line; see `parser_of`.
 
     Bad options exit with status 2, an `InputError` with status 1. Neither prints a traceback.
@@ -63,7 +61,7 @@ def run(
         with without_notices():
             try:
                 for_commands()
-                main(*options.pop(_repeated(main), ()), **options)
+                main(*options.pop(_Command(main).repeated, ()), **options)
             except InputError as error:
                 sys.exit(f"error: {as_typed(str(error), types_of(main))}")
             except KeyboardInterrupt:
@@ -74,38 +72,46 @@ def run(
                 raise
 
 
-def _use_machine(main: Callable[..., None]) -> None:
+def _use_machine(main: Main) -> None:
     """Settings of this process and its children, before TensorFlow is imported."""
     keep_freed_memory()
     limit_threads()
-    if not _has_model(main):  # a training run may take a whole GPU
+    if not _Command(main).has_model:  # a training run may take a whole GPU
         share_gpus()
 
 
-def read_options(
-    main: Callable[..., None], words: Sequence[str], program: str | None = None
-) -> dict[str, Any]:
+class _Command:
+    """What the signature of a command says about its options."""
+
+    def __init__(self, main: Main):
+        self.main = main
+        self.hints = get_type_hints(main, include_extras=True)
+        parameters = inspect.signature(main).parameters
+        names = {parameter.kind: parameter.name for parameter in parameters.values()}
+        self.repeated = names.get(inspect.Parameter.VAR_POSITIONAL, "")  # of *name
+        self.uses_run = inspect.Parameter.VAR_KEYWORD in names  # **decode_options of a run
+        self.takes_task = "task" in parameters  # --task, the name of a task
+        self.has_task = self.takes_task or self.uses_run  # options of a task
+        self.has_model = self.hints.get("model") is ModelConfig  # and so presets
+        self.wants_given = GIVEN in parameters
+
+
+def read_options(main: Main, words: Sequence[str], program: str | None = None) -> dict[str, Any]:
     """The values of a command's options; exits with status 2 for a wrong option.
 
     An option on the command line overrides an option in a file, in any order. A single option
     overrides a preset of the model. If training resumes a run, the run's configuration is the
     first file. A command with the parameter `given` gets the names of the options that a file or
-    the command line has, like {"model.d_model"}.
-
-    Args:
-        main: the command.
-        words: the words of the command line.
-        program: name of the program in usage and errors; None: the name in `sys.argv`.
+    the command line has, like {"model.d_model"}. The arguments are those of `run`.
     """
-    parser: jsonargparse.ArgumentParser = _Parser(prog=program)
-    files: list[str] = []
-    task = DEFAULT_TASK
+    parser: ArgumentParser = _Parser(prog=program)
+    command, task, files = _Command(main), DEFAULT_TASK, list[str]()
     try:
         words, given_files = _without(words, "--config")
         given_files = [local_path(file, "--config") for file in given_files]
         words, named = _without(words, "--task")
-        words = _with_preset(words) if _has_model(main) else words
-        selected = _selected_task(main, words, given_files, named)
+        words = _with_preset(words) if command.has_model else words
+        selected = _selected_task(command, words, given_files, named)
         if selected not in OPTIONS:
             for_commands()  # the task's module imports Keras
         parser, task, files = parser_of(main, program, selected), selected, given_files
@@ -117,20 +123,25 @@ def read_options(
             options = parser.parse_args(words)
         _override_corpora(options, words)
         names = parser.parse_args(words, defaults=False).keys()
-        given = frozenset(name for name in names if not name.endswith("__path__"))  # of a file
-        values = _values(main, parser, options)
-    except (jsonargparse.ArgumentError, InputError) as error:
-        print(
-            f"error: {_explain(error, main, parser, files, task)}\nSee {parser.prog} --help.",
-            file=sys.stderr,
-        )
+        values = _values(command, parser, options)
+    except (ArgumentError, InputError) as error:
+        explained = _explain(error, command, parser, files, task)
+        print(f"error: {explained}\nSee {parser.prog} --help.", file=sys.stderr)
         sys.exit(2)
     values.pop("config")
-    values |= {GIVEN: given} if GIVEN in inspect.signature(main).parameters else {}
-    return values | _task_values(main, values.pop("task", None), task, named)
+    if command.wants_given:
+        values[GIVEN] = frozenset(name for name in names if not name.endswith("__path__"))
+    of_task = values.pop("task", None)
+    if command.uses_run:
+        given = {name: x for name, x in dataclasses.asdict(of_task).items() if x is not None}
+        values |= {"task_options": given} if given else {}
+        values |= {"task": named[-1]} if named else {}
+    elif command.takes_task:
+        values["task"] = dataclasses.replace(of_task, name=task)
+    return values
 
 
-def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> None:
+def _override_corpora(options: Namespace, words: Sequence[str]) -> None:
     """Lets a short form on the command line override the lists of corpora of a file."""
     given = {word.partition("=")[0] for word in words}
     kept = [name for name in ("corpora", "valid_corpora") if f"--data.{name}" not in given]
@@ -138,27 +149,20 @@ def _override_corpora(options: jsonargparse.Namespace, words: Sequence[str]) -> 
         if f"--data.{name}" in given and rules.short_for in kept:
             options.data[rules.short_for] = ()
         elif f"--data.{name}" in given and name in COMPLETED:
-            for corpus in (each for listed in kept for each in options.data.get(listed, ())):
+            for corpus in (corpus for listed in kept for corpus in options.data.get(listed, ())):
                 corpus.pop(COMPLETED[name], None)
 
 
-def _values(
-    main: Callable[..., None], parser: jsonargparse.ArgumentParser, options: jsonargparse.Namespace
-) -> dict[str, Any]:
-    """The values of parsed options: groups as dataclasses, and paths without `~`.
-
-    Raises:
-        InputError: for a value in place of a group, a value that a dataclass refuses, or an address
-            in place of a path.
-    """
-    require_groups(vars(options), main)
+def _values(command: _Command, parser: ArgumentParser, options: Namespace) -> dict[str, Any]:
+    """The values of parsed options: groups as dataclasses, and paths without `~`."""
+    require_groups(vars(options), command.main)
     if "data" in options:
         for name, hint in get_type_hints(ShortForms, include_extras=True).items():
             if name in options.data:  # none is if a file has `data: null`
                 options.data[name] = with_local_paths(options.data[name], hint, f"data.{name}")
     values = parser.instantiate(options).as_dict()
-    for name, hint in get_type_hints(main, include_extras=True).items():
-        if name == _repeated(main):
+    for name, hint in command.hints.items():
+        if name == command.repeated:
             values[name] = [with_local_paths(value, hint, name) for value in values[name]]
         elif name in values:
             option = name if dataclasses.is_dataclass(values[name]) else f"--{name}"
@@ -166,55 +170,45 @@ def _values(
     return values
 
 
-def parser_of(
-    main: Callable[..., None], program: str | None = None, task: str = DEFAULT_TASK
-) -> jsonargparse.ArgumentParser:
+def parser_of(main: Main, program: str | None = None, task: str = DEFAULT_TASK) -> ArgumentParser:
     """The parser of a command. The parameters of `main` give names, types and help texts.
 
     A dataclass parameter `model` gives --model.d_model and so on. The parameter `task` gives the
     options of the task. **decode_options give an option for each field of `DecodeConfig`, like
     --beam_size, and for each option of the task, like --task.grammar; their default is None.
     *run_dirs takes one or more words without an option. --config reads options from a YAML file.
-
-    Args:
-        main: the command.
-        program: name of the program in usage and errors; None: the name in `sys.argv`.
-        task: name of the task whose options the parser has.
-
-    Returns:
-        A parser that raises `jsonargparse.ArgumentError` for a wrong option.
+    A wrong option raises `ArgumentError`. `run` describes `program`.
     """
+    command = _Command(main)
 
     def load(text: str) -> Any:
         # The rules of `RunFolder.save_config`. jsonargparse's own loader reads 1e3 as a number.
         value = yaml.safe_load(text)
         if not isinstance(value, dict):
             return value
-        value = present_options(value, task, trains=_has_model(main))
-        return _with_preset_options(value) if _has_model(main) else value
+        value = present_options(value, task, trains=command.has_model)
+        return _with_preset_options(value) if command.has_model else value
 
-    jsonargparse.set_loader("yaml", load, exceptions=(yaml.YAMLError,))
-    summary = inspect.getdoc(main) or ""
-    parser = _Parser(
-        prog=program,
-        description=summary.partition("\n\n")[0],
-        allow_abbrev=False,
-        exit_on_error=False,
-    )
+    set_loader("yaml", load, exceptions=(yaml.YAMLError,))
+    doc = inspect.getdoc(main) or ""
+    helps = {item.arg_name: item.description for item in docstring_parser.parse(doc).params}
+    summary, *_ = doc.split("\n\n")
+    parser = _Parser(prog=program, description=summary, allow_abbrev=False, exit_on_error=False)
     parser.add_argument("--config", action="config", help="YAML file of options.")
-    if name := _repeated(main):
-        parser.add_argument(
-            name, nargs="+", metavar=name.upper().removesuffix("S"), help=_help(main, name)
-        )
+    if name := command.repeated:
+        metavar = name.upper().removesuffix("S")
+        parser.add_argument(name, nargs="+", metavar=metavar, help=helps.get(name) or "")
     parser.add_function_arguments(_without_stars(main), as_group=False, sub_configs=True)
-    if _takes_decode_options(main):
+    if command.uses_run:
         parser.add_class_arguments(_optional(DecodeConfig, "the search"))
-    if _has_task(main):
-        parser.add_class_arguments(_task_options(main, task), "task", skip={"name"})
+    if command.has_task:
+        options = options_of(task)
+        options = _optional(options, "the task") if command.uses_run else options
+        parser.add_class_arguments(options, "task", skip={"name"})
     types = types_of(main, task)
     derived = select(Config, lambda rules: rules.derived).items()
     parser.set_defaults({name: value for name, value in derived if name in types})
-    fitting = select(Config, lambda rules: rules.fits_text)
+    fitting = select(Config, lambda rules: rules.fits_text) if command.wants_given else {}
     for action in parser._actions:  # argparse has no public list of them
         if "InitVar" in str(vars(action).get("_typehint")):  # jsonargparse does not check these
             vars(action)["_typehint"] = types[action.dest]
@@ -223,58 +217,39 @@ def parser_of(
         if types.get(action.dest) is bool:  # --resume alone means --resume true
             action.nargs, action.const = "?", True
         if action.dest == "task":
-            action.metavar, action.help = "NAME", _help(main, "task") or argparse.SUPPRESS
-        if action.dest == "model" and _has_model(main):
+            action.metavar, action.help = "NAME", helps.get("task") or argparse.SUPPRESS
+        if action.dest == "model" and command.has_model:
             action.metavar, action.help = "NAME", f"A preset: {', '.join(PRESETS)}."
-        if action.dest in fitting and GIVEN in inspect.signature(main).parameters:
+        if action.dest in fitting:
             action.help = f"{action.help} Not given: a value that fits the size of the text."
     return parser
 
 
-def types_of(main: Callable[..., None], task: str = DEFAULT_TASK) -> dict[str, Any]:
+def types_of(main: Main, task: str = DEFAULT_TASK) -> dict[str, Any]:
     """The types of a command's options by name, like {"train.steps": int}."""
-    types: dict[str, Any] = {"config": str, "help": bool}
-    for name, hint in get_type_hints(main).items():
-        if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            types |= _types_in(name, hint)
-        if name not in (_repeated(main), GIVEN):
-            types[name] = hint
-    if _has_task(main):
+    command = _Command(main)
+    types: dict[str, Any] = {"config": str, "help": bool} | _types_in(main)
+    for name in (command.repeated, GIVEN):
+        types.pop(name, None)
+    if command.has_task:
         hints = get_type_hints(options_of(task))
         types |= {f"task.{name}": hint for name, hint in hints.items() if name != "name"}
-    return types | (get_type_hints(DecodeConfig) if _takes_decode_options(main) else {})
+    return types | (get_type_hints(DecodeConfig) if command.uses_run else {})
 
 
-def _types_in(group: str, options: type) -> dict[str, Any]:
-    """The types of the options of a group, and of the groups in it."""
+def _types_in(owner: Callable, prefix: str = "") -> dict[str, Any]:
+    """The types of the options of a command or a group, and of the groups in it."""
     types: dict[str, Any] = {}
-    for name, hint in get_type_hints(options).items():
+    for name, hint in get_type_hints(owner).items():
         if isinstance(hint, dataclasses.InitVar):
             hint = getattr(hint.type, "__origin__", hint.type)  # without annotations
-        types[f"{group}.{name}"] = hint
+        types[prefix + name] = hint
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            types |= _types_in(f"{group}.{name}", hint)
+            types |= _types_in(hint, f"{prefix}{name}.")
     return types
 
 
-def _repeated(main: Callable[..., None]) -> str:
-    """The name of the parameter *name; "" for a command without one."""
-    parameters = inspect.signature(main).parameters.values()
-    return next(
-        (parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL),
-        "",
-    )
-
-
-def _help(main: Callable[..., None], name: str) -> str:
-    """The description of a parameter in the docstring; "" for a parameter without one."""
-    documented = docstring_parser.parse(inspect.getdoc(main) or "").params
-    return next(
-        (parameter.description or "" for parameter in documented if parameter.arg_name == name), ""
-    )
-
-
-def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
+def _without_stars(main: Main) -> Callable[..., None]:
     """A function with the parameters of `main` except *names, **decode_options and the task.
 
     For **decode_options, jsonargparse would import everything that `main` calls, with TensorFlow.
@@ -283,59 +258,27 @@ def _without_stars(main: Callable[..., None]) -> Callable[..., None]:
     def function() -> None: ...
 
     signature = inspect.signature(main, eval_str=True)
-    stars = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    named = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind not in stars and parameter.name not in ("task", GIVEN)
-    ]
+    parameters = signature.parameters.values()
+    named = [p for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = [parameter for parameter in named if parameter.name not in ("task", GIVEN)]
     function.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     function.__doc__, function.__module__ = main.__doc__, main.__module__
     return function
 
 
-def _takes_decode_options(main: Callable[..., None]) -> bool:
-    return any(p.kind is p.VAR_KEYWORD for p in inspect.signature(main).parameters.values())
-
-
-def _takes_task(main: Callable[..., None]) -> bool:
-    """Whether the command has the option --task, the name of a task."""
-    return "task" in inspect.signature(main).parameters
-
-
-def _has_task(main: Callable[..., None]) -> bool:
-    """Whether the command has options of a task."""
-    return _takes_task(main) or _takes_decode_options(main)
-
-
-def _task_options(main: Callable[..., None], task: str) -> type:
-    """The class of the task's options; with None as defaults for a command that uses a run."""
-    options = options_of(task)
-    return _optional(options, "the task") if _takes_decode_options(main) else options
-
-
 def _selected_task(
-    main: Callable[..., None], words: Sequence[str], files: Sequence[str], named: Sequence[str]
+    command: _Command, words: Sequence[str], files: Sequence[str], named: Sequence[str]
 ) -> str:
     """The task whose options a command has: the last --task, or the task of a file or of the run.
 
     A training run has the task of the run in `train.init_from`, unless a file or --task names one.
-
-    Args:
-        main: the command.
-        words: the words of the command line.
-        files: the values of --config, YAML files.
-        named: the values of --task.
-
-    Raises:
-        InputError: for --task with a command that takes the task from the run.
     """
-    if named and not _takes_task(main):
+    if named and not command.takes_task:
         raise InputError("--task has no meaning here: the run determines the task. Leave it out.")
-    given = _without(words, "--run_dir")[1] if _has_task(main) else []
+    given = _without(words, "--run_dir")[1] if command.has_task else []
     runs = [RunFolder(members(local_path(run_dir, "--run_dir"))[0]) for run_dir in given]
     in_files, of_origins = list(map(_content, files)), []
-    if not _takes_decode_options(main):  # training: the run's file counts once it has started
+    if not command.uses_run:  # training: the run's file counts once it has started
         runs = [run for run in runs if run.has_checkpoint and not files]
         trains = [file["train"] for file in in_files if isinstance(file.get("train"), Mapping)]
         origins = [train["init_from"] for train in trains if "init_from" in train]
@@ -356,50 +299,21 @@ def _content(file: str) -> Mapping[str, Any]:
     return options if isinstance(options, Mapping) else {}
 
 
-def _task_values(
-    main: Callable[..., None], options: Any, task: str, named: Sequence[str]
-) -> dict[str, Any]:
-    """The command's arguments from the options of the task.
-
-    A command with **decode_options gets the given options as `task_options`.
-    """
-    if not _takes_decode_options(main):
-        return {"task": dataclasses.replace(options, name=task)} if _takes_task(main) else {}
-    given = {name: x for name, x in dataclasses.asdict(options).items() if x is not None}
-    return ({"task_options": given} if given else {}) | ({"task": named[-1]} if named else {})
-
-
-def _has_model(main: Callable[..., None]) -> bool:
-    """Whether the command has the options of a model, and so presets."""
-    return get_type_hints(main).get("model") is ModelConfig
-
-
 def _with_preset(words: Sequence[str]) -> list[str]:
-    """The words with the options of the preset that --model names before them, so that all count.
-
-    Raises:
-        InputError: for an unknown preset.
-    """
+    """The words, after the options of the preset that --model names, so that all options count."""
     words = [re.sub(r"^--model\.preset(?==|$)", "--model", word) for word in words]
     words, values = _without(words, "--model")
-    values = list(map(with_home, values))
-    groups = [  # options, or a file of them
-        value
-        for value in values
-        if value not in PRESETS and (value.startswith("{") or os.path.isfile(value))
-    ]
-    named = [value for value in values if value not in groups]
+    named, groups = list[str](), list[str]()
+    for value in map(with_home, values):
+        is_group = value.startswith("{") or os.path.isfile(value)  # options, or a file of them
+        (groups if is_group and value not in PRESETS else named).append(value)
     options = ModelConfig.preset_options(named[-1]) if named else {}
     first = [f"--model.{name}={value}" for name, value in options.items()]
     return first + [f"--model={value}" for value in groups] + words
 
 
 def _with_preset_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a file, or of the group `model`, with those of the preset that it names.
-
-    Raises:
-        InputError: for an unknown preset.
-    """
+    """The options of a file, or of the group `model`, with those of the preset that it names."""
     model = options.get("model")
     if isinstance(model, str):
         return {**options, "model": ModelConfig.preset_options(model)}
@@ -421,7 +335,7 @@ def _without(words: Sequence[str], option: str) -> tuple[list[str], list[str]]:
     return rest, values
 
 
-def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str:
+def _stored_config(options: Namespace, words: Sequence[str]) -> str:
     """The configuration file of the run that training resumes; "" for a new run.
 
     A training run that was killed before its first checkpoint begins again with --run_dir alone.
@@ -434,20 +348,15 @@ def _stored_config(options: jsonargparse.Namespace, words: Sequence[str]) -> str
 
 
 def _explain(
-    error: Exception,
-    main: Callable[..., None],
-    parser: jsonargparse.ArgumentParser,
-    files: list[str],
-    task: str,
+    error: Exception, command: _Command, parser: ArgumentParser, files: Sequence[str], task: str
 ) -> str:
     """The error in a user's words, with the name of the YAML file that causes it."""
-    types = types_of(main, task)
+    types = types_of(command.main, task)
     needed = [word for a in parser._actions if a.required for word in (*a.option_strings[:1], "x")]
     for file in files:
         try:
-            options = parser.parse_args(["--config", file, *needed])
-            _values(main, parser, options)
-        except (jsonargparse.ArgumentError, InputError) as same:
+            _values(command, parser, parser.parse_args(["--config", file, *needed]))
+        except (ArgumentError, InputError) as same:
             if str(same) == str(error) and os.path.isfile(file):
                 return explain(str(error), types, file)
     explained = explain(str(error), types)

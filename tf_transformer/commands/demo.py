@@ -50,7 +50,9 @@ def main(
         open_browser: open the page in a browser.
         dtype: dtype of weights and computation of a run.
     """
-    require_packages()
+    missing = [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]
+    if names := " and ".join(missing):
+        raise InputError(f"the demo needs {names}: pip install 'tf_transformer[demo]'")
     listener = listen(host, port)
     url = f"http://{host}:{listener.getsockname()[1]}"
     models = load(run_dir, others, saved_model, server, model, dtype)
@@ -62,8 +64,7 @@ def main(
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
         signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
     config = uvicorn.Config(make_app(models), log_level="warning", timeout_graceful_shutdown=3)
-    names = ", ".join(each.name for each in models)
-    print(f"{names}: {url} (Ctrl-C ends the demo)", flush=True)
+    print(f"{', '.join(m.name for m in models)}: {url} (Ctrl-C ends the demo)", flush=True)
     if open_browser:
         webbrowser.open(url)
     with contextlib.suppress(KeyboardInterrupt):
@@ -73,20 +74,7 @@ def main(
 def load(
     run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
 ) -> "list[DemoModel]":
-    """Loads the models that the options name; a first prediction traces the graphs of the first.
-
-    Args:
-        run_dir: folder of a run; "": see `main`.
-        others: folders of further runs, with commas between them.
-        saved_model: folder of a SavedModel.
-        server: host:port of TF Serving.
-        model: name of the model on the server.
-        dtype: dtype of weights and computation of a run.
-
-    Raises:
-        InputError: for more than one of run_dir, saved_model and server; without them, for a
-            missing pretrained run; for a model that cannot be loaded.
-    """
+    """Loads the models that the options of `main` name, and traces the graphs of the first."""
     if sum(map(bool, (run_dir, saved_model, server))) > 1:
         raise InputError("give only one of --run_dir, --saved_model and --server.")
     folders = [run_dir] if run_dir else []
@@ -110,11 +98,7 @@ def load(
 
 
 def pretrained() -> list[str]:
-    """The paths of the pretrained runs of everyday text, in the current folder or the repository.
-
-    Raises:
-        InputError: when neither has one.
-    """
+    """The pretrained runs of everyday text, in the current folder or else in the repository."""
     for folder in (pathlib.Path(), pathlib.Path(__file__).parents[2]):
         if runs := [run for name in PRETRAINED if (run := folder / name / "config.yaml").is_file()]:
             return [str(path.parent) for path in runs]
@@ -126,22 +110,10 @@ def pretrained() -> list[str]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address.
-
-    Raises:
-        InputError: when the address is in use, or cannot be used.
-    """
+    """A socket that listens on an address; an `InputError` if the address cannot be used."""
     try:
         return socket.create_server((host, port))
     except (OSError, OverflowError) as error:
         raise InputError(
             f"cannot listen on {host}:{port}: {error}. Give another --port; 0 takes a free port."
         ) from error
-
-
-def require_packages() -> None:
-    """Raises an `InputError` when a package of the extra `demo` is missing."""
-    if missing := [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]:
-        raise InputError(
-            f"the demo needs {' and '.join(missing)}: pip install 'tf_transformer[demo]'"
-        )

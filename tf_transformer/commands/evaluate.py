@@ -1,17 +1,14 @@
 """Scores a run on a test set: python evaluate.py --run_dir runs/x --source t.en --reference t.de.
 
-The last line on stdout is one JSON object. With --hypotheses, the command scores given outputs:
-
-    python evaluate.py --hypotheses out.txt --reference ref.txt --metric ter
+With --hypotheses, it scores given outputs. The last line on stdout is one JSON object.
 """
 
 import json
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
-from tf_transformer.config import Corpus, DType, TaskOptions
+from tf_transformer.config import Corpus, DType
 from tf_transformer.config.values import replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
@@ -67,13 +64,21 @@ def main(
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     # Options and files are checked before TensorFlow is imported.
     run = Run.load(run_dir, **decode_options) if run_dir else None
-    if hypotheses:
-        _check_given(reference, output, corpus)
-    elif output and run:
+    if hypotheses and (output or corpus != Corpus() or not reference):
+        raise InputError(
+            "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
+            "no meaning; leave them out."
+        )
+    if output and run:
         texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
         require_free([output], [*texts, *run.files()], overwrite)
-    options = _options_of(task, run, decode_options.get("task_options"))
-    check_files(options.name, source, hypotheses, baseline, *split_paths(reference))
+    task = task or (run.config.task.name if run else "translation")
+    if run and run.config.task.name == task:
+        options = run.config.task
+    else:
+        given = decode_options.get("task_options") or {}
+        options = replaced(options_of(task)(name=task), given, f"the task {task}")
+    check_files(task, source, hypotheses, baseline, *split_paths(reference))
     if corpus != Corpus():
         if source or reference:
             raise InputError("give --source and --reference, or --corpus, not both.")
@@ -83,7 +88,7 @@ def main(
 
     from tf_transformer import tasks
 
-    kind = tasks.get(options.name).with_options(options).with_metrics(*split_paths(metric))
+    kind = tasks.get(task).with_options(options).with_metrics(*split_paths(metric))
     if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
@@ -93,15 +98,11 @@ def main(
             write_output(output, lines, overwrite)
     requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
-    print(json.dumps({name: _for_json(score) for name, score in scores.items()}))
-
-
-def _options_of(task: str, run: Run | None, given: Mapping[str, Any] | None) -> TaskOptions:
-    """The options of a task; the default is the task of the run, or translation."""
-    task = task or (run.config.task.name if run else "translation")
-    if run and run.config.task.name == task:
-        return run.config.task
-    return replaced(options_of(task)(name=task), given or {}, f"the task {task}")
+    finite = {  # JSON has neither NaN nor infinity
+        name: None if isinstance(score, float) and not math.isfinite(score) else score
+        for name, score in scores.items()
+    }
+    print(json.dumps(finite))
 
 
 def score_outputs(
@@ -114,20 +115,6 @@ def score_outputs(
     if baseline:
         scores |= task.compare(outputs, references, *read_texts(baseline))
     return scores
-
-
-def _for_json(score: Any) -> Any:
-    """A score; None for NaN and infinity, which JSON does not have."""
-    return None if isinstance(score, float) and not math.isfinite(score) else score
-
-
-def _check_given(reference: str, output: str, corpus: Corpus) -> None:
-    """Raises an `InputError` for options that have no meaning with given outputs."""
-    if output or corpus != Corpus() or not reference:
-        raise InputError(
-            "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
-            "no meaning; leave them out."
-        )
 
 
 def _evaluate(
@@ -145,6 +132,6 @@ def _evaluate(
         test = task.load_test(run.config, source, reference)
     predictor = load_predictor(run, dtype)
     with SentenceProgress(len(test.inputs)) as bar:
-        evaluation = task.evaluate(predictor, test, bar.advance)
+        evaluation = task.evaluate(predictor, test, bar.add)
         bar.catch_up(len(test.inputs))
     return evaluation

@@ -1,7 +1,4 @@
-"""Exports a run for TF Serving: python -m export --run_dir runs/x --to served/x/1.
-
---format ctranslate2 writes a folder for CTranslate2, and --format run a small folder for --run_dir.
-"""
+"""Exports a run for TF Serving and others: python -m export --run_dir runs/x --to served/x/1."""
 
 import os
 import pathlib
@@ -21,6 +18,7 @@ if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Predictor
     from tf_transformer.inference.translator import Translator
 
+# The check reads these beside inputs from the validation examples.
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 
 
@@ -85,16 +83,13 @@ def main(
             from tf_transformer.export import to_run
 
             summary = to_run.write(run, partial, dtype)
-        elif format == "marian":
-            from tf_transformer.export import to_marian
-
-            summary = to_marian.write(_translator(run, format), partial)
-        elif format == "marian_npz":
-            from tf_transformer.export import to_marian_npz
-
-            summary = to_marian_npz.write(_translator(run, format), partial)
-        else:
+        elif format == "saved_model":
             summary = _write_saved_model(run, partial, jit_compile, dtype)
+        else:
+            from tf_transformer.export import to_marian, to_marian_npz
+
+            marian = to_marian if format == "marian" else to_marian_npz
+            summary = marian.write(_translator(run, format), partial)
         partial.rename(final)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -107,9 +102,11 @@ def _partial_folder(final: pathlib.Path) -> pathlib.Path:
     partial = final.with_name(f".{final.name}.{secrets.token_hex(4)}.partial")
     try:
         if os.path.lexists(final):
-            raise InputError(
-                f"{final} exists; give --to a new version, like {_next_version(final)}."
-            )
+            new = final / "1"
+            if final.name.isdigit():
+                versions = [int(p.name) for p in final.parent.iterdir() if p.name.isdigit()]
+                new = final.with_name(str(max(versions) + 1))
+            raise InputError(f"{final} exists; give --to a new version, like {new}.")
         partial.mkdir(parents=True)
     except OSError as error:
         raise InputError(
@@ -123,14 +120,13 @@ def _write_saved_model(
 ) -> str:
     """Writes and checks a SavedModel; returns a summary."""
     from tf_transformer.export import check_int8, manifest, metadata, warm_up
-    from tf_transformer.export.check import check
-    from tf_transformer.export.session import session
+    from tf_transformer.export.check import check, session
     from tf_transformer.inference.micro_batches import compiled_shapes
     from tf_transformer.inference.text_predictor import TextPredictor
     from tf_transformer.tasks import load_predictor
 
     loaded = load_predictor(run)
-    sentences = samples(run)
+    sentences = run.folder.load_samples() + ODD_SENTENCES
     if jit_compile == "auto":
         from tf_transformer.export.compilation import is_faster_compiled
 
@@ -172,13 +168,14 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
 
     to_ctranslate2.require_package()
     translator = _translator(run, "ctranslate2")
+    sentences = run.folder.load_samples() + ODD_SENTENCES
     # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
         to_ctranslate2.write(translator, folder, stored)
-        agreement = check_ctranslate2.check(folder, translator, samples(run), stored)
+        summary = check_ctranslate2.check(folder, translator, sentences, stored)
     notes = to_ctranslate2.notes(translator.config) + check_ctranslate2.notes(quantization)
-    return "; ".join([str(agreement), *notes])
+    return "; ".join([summary, *notes])
 
 
 def _translator(run: Run, format: str) -> "Translator":
@@ -194,15 +191,3 @@ def _translator(run: Run, format: str) -> "Translator":
             "saved_model."
         )
     return translator
-
-
-def samples(run: Run) -> list[str]:
-    """The sentences of the check: inputs from the validation examples, and odd sentences."""
-    return run.folder.load_samples() + ODD_SENTENCES
-
-
-def _next_version(path: pathlib.Path) -> pathlib.Path:
-    if not path.name.isdigit():
-        return path / "1"
-    versions = [int(p.name) for p in path.parent.iterdir() if p.name.isdigit()]
-    return path.with_name(str(max(versions) + 1))

@@ -64,12 +64,8 @@ def main(
         shutil.rmtree(partial, ignore_errors=True)
     for note in imported.notes:
         print(f"note: {note}")
-    data = imported.config.data
-    languages = (
-        f"{data.source_language} to {data.target_language}"
-        if data.source_language and data.target_language
-        else "unknown languages"
-    )
+    pair = imported.config.data.source_language, imported.config.data.target_language
+    languages = " to ".join(pair) if all(pair) else "unknown languages"
     parameters = f"{imported.model.count_params():,} parameters"
     print(f"imported {final}: {parameters}, {imported.codec}, {languages}")
 
@@ -94,13 +90,7 @@ def _program(folders: dict[str, str], tokenizer: str, num_heads: int) -> str:
 
 def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) -> "Imported":
     """Reads the folder of a program's model."""
-    from tf_transformer.imports import (
-        ctranslate2_folder,
-        fairseq_folder,
-        marian_folder,
-        marian_npz,
-        opennmt_tf_folder,
-    )
+    from tf_transformer.imports import ctranslate2_folder, fairseq_folder, opennmt_tf_folder
 
     if not folder.is_dir():
         raise InputError(f"--{program} {folder} is not a folder. Give the folder of a model.")
@@ -110,4 +100,6 @@ def _read(program: str, folder: pathlib.Path, tokenizer: str, num_heads: int) ->
         return fairseq_folder.read(folder, tokenizer)
     if program == "opennmt_tf":
         return opennmt_tf_folder.read(folder, tokenizer, num_heads)
+    from tf_transformer.imports import marian_folder, marian_npz
+
     return (marian_npz if marian_npz.is_marian(folder) else marian_folder).read(folder)

@@ -8,13 +8,7 @@ def check_files(task: str, *options: str) -> None:
     """Opens the files of a command. For the task parsing, finds bracket files.
 
     A task outside the package (`module:attribute`) may have files in any form; nothing is opened.
-
-    Args:
-        task: name of the task.
-        *options: paths; an empty path is ignored.
-
-    Raises:
-        InputError: when a file cannot be read.
+    An empty path is ignored. A file that cannot be read is an `InputError`.
     """
     for paths in filter(None, options):
         if task == "parsing":

@@ -29,31 +29,24 @@ commands:
 
 def main() -> None:
     """Runs the command in the first argument, with the remaining arguments."""
-    with standard_streams():
-        _run()
-
-
-def _run() -> None:
+    lines = [f"  {name:<10} {summary}" for name, summary in COMMANDS.items()]
+    usage = USAGE.format(commands="\n".join(lines))
     name, *arguments = sys.argv[1:] or [""]
-    if name in ("-h", "--help"):
-        print(usage())
-        return
-    if name not in COMMANDS:
-        error = f"unknown command {name!r}" if name else "expected a command"
-        print(f"{usage()}\n\nerror: {error}; choose from {', '.join(COMMANDS)}.", file=sys.stderr)
-        sys.exit(2)
-    command_line.run(command(name), arguments, program=f"tf-transformer {name}")
+    with standard_streams():
+        if name in ("-h", "--help"):
+            print(usage)
+        elif name in COMMANDS:
+            command_line.run(command(name), arguments, program=f"tf-transformer {name}")
+        else:
+            error = f"unknown command {name!r}" if name else "expected a command"
+            choices = ", ".join(COMMANDS)
+            print(f"{usage}\n\nerror: {error}; choose from {choices}.", file=sys.stderr)
+            sys.exit(2)
 
 
 def command(name: str) -> Callable[..., None]:
     """The function of a command in `COMMANDS`."""
     return importlib.import_module(f"tf_transformer.commands.{MODULES.get(name, name)}").main
-
-
-def usage() -> str:
-    """The help text."""
-    lines = [f"  {name:<10} {summary}" for name, summary in COMMANDS.items()]
-    return USAGE.format(commands="\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -2,14 +2,13 @@
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, get_origin
+
+import yaml
 
 from tf_transformer.config.values import in_words
 from tf_transformer.run.earlier_options import MOVED
-
-Types = Mapping[str, Any]
-"""the types of a command's options by name, like {"train.steps": int}"""
 
 # Earlier versions had the options of one task among the options of all tasks.
 _NEW_NAMES = {f"{group}.{name}": f"task.{name}" for group, names in MOVED.items() for name in names}
@@ -18,13 +17,10 @@ _NEW_NAMES |= {name: f"task.{name}" for name in ("lowercase", "normalize", "resa
 _NEW_NAMES |= {"tokenize": "task.bleu_tokenize", "ter": "metric ter"}
 
 
-def explain(message: str, options: Types, file: str = "") -> str:
+def explain(message: str, options: Mapping[str, Any], file: str = "") -> str:
     """A message of jsonargparse in a user's words.
 
-    Args:
-        message: the message.
-        options: the options of the command.
-        file: the YAML file with the wrong option; "": the command line has it.
+    `options` has their types by name. `file` is the YAML file with the wrong option, if any.
     """
     dashes = "" if file else "--"
     if words := re.match(r"unrecognized arguments: (\S+)", message):
@@ -61,33 +57,26 @@ def explain(message: str, options: Types, file: str = "") -> str:
 
 def _quotes(file: str, name: str, value: str) -> str:
     """Advice for a value in a YAML file that YAML reads as something other than text."""
-    import yaml
-
     with open(file, encoding="utf-8") as text:
         node: Any = yaml.compose(text, yaml.SafeLoader)
     for part in name.split("."):
         node = {key.value: value for key, value in node.value}[part]
-    for text_of_item in _scalars(node):
-        read = yaml.safe_load(text_of_item)
+    for item in _scalars(node):
+        read = yaml.safe_load(item)
         if not isinstance(read, str) and str(read) == value:
-            return (
-                f" Write '{text_of_item}' in quotes: without them, YAML does not read it as text."
-            )
+            return f" Write '{item}' in quotes: without them, YAML does not read it as text."
     return ""
 
 
-def _scalars(node: Any) -> Iterator[str]:
+def _scalars(node: Any) -> list[str]:
     """The plain scalars in a node of YAML."""
     if isinstance(node.value, str):
-        if node.style is None:
-            yield node.value
-        return
-    for item in node.value:
-        for part in item if isinstance(item, tuple) else [item]:
-            yield from _scalars(part)
+        return [node.value] if node.style is None else []
+    parts = [x for item in node.value for x in (item if isinstance(item, tuple) else [item])]
+    return [scalar for part in parts for scalar in _scalars(part)]
 
 
-def as_typed(message: str, options: Types) -> str:
+def as_typed(message: str, options: Mapping[str, Any]) -> str:
     """An error message of a configuration, with options as the command line has them.
 
     `decode.beam_size` becomes --decode.beam_size, or --beam_size if the command has this option.

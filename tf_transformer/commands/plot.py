@@ -22,7 +22,15 @@ def main(*run_dirs: LocalPath, output: LocalPath = "curves.png", overwrite: bool
         raise InputError(f"--output must end in {', '.join(FORMATS)}; got {output}.")
     folders = list(map(RunFolder, run_dirs))
     require_free([output], [path for folder in folders for path in folder.files()], overwrite)
-    runs = {name: _metrics(folder) for name, folder in zip(run_dirs, folders, strict=True)}
+    runs = {}
+    for name, folder in zip(run_dirs, folders, strict=True):
+        folder.load_config()  # reports a folder without a run
+        runs[name] = folder.load_metrics()
+        if not runs[name]:
+            raise InputError(
+                f"{folder.path} has no metrics yet. Training writes the first after its first "
+                "validation."
+            )
     try:
         picture = draw_curves(runs, suffix)
     except ModuleNotFoundError as error:
@@ -32,12 +40,3 @@ def main(*run_dirs: LocalPath, output: LocalPath = "curves.png", overwrite: bool
         ) from error
     write_output(output, picture, overwrite)
     print(f"drew {output}")
-
-
-def _metrics(folder: RunFolder) -> list[dict]:
-    folder.load_config()  # reports a folder without a run
-    if rows := folder.load_metrics():
-        return rows
-    raise InputError(
-        f"{folder.path} has no metrics yet. Training writes the first after its first validation."
-    )

@@ -60,8 +60,12 @@ def main(
     """
     config = Config(model, data, train, decode, task)  # type: ignore[arg-type]
     run = Run.at(run_dir, config)
-    if not run.folder.has_checkpoint:
-        _check_inputs(run)
+    if not run.folder.has_checkpoint:  # a new training run reads files
+        data = run.config.data
+        files = in_folder(data)
+        check_files(run.config.task.name, own_file(files.corpora), own_file(files.valid_corpora))
+        check(data)
+        run.origin  # noqa: B018  raises for train.init_from
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer import tasks
     from tf_transformer.training import trainer
@@ -83,44 +87,27 @@ def main(
     print(summary(result, run.config), f"run: {run_dir}", sep="\n")
 
 
-def _check_inputs(run: Run) -> None:
-    """Raises an `InputError` for files that a new training run cannot read."""
-    data = run.config.data
-    files = in_folder(data)
-    check_files(run.config.task.name, own_file(files.corpora), own_file(files.valid_corpora))
-    check(data)
-    run.origin  # noqa: B018  raises for train.init_from
-
-
 def summary(result: "Result", config: Config) -> str:
     """The outcome of a training run in a few lines of text."""
     end = f", stopped early: {config.train.patience} scores no better" * result.stopped_early
     lines = [f"trained {result.updates:,} updates{end}, {result.seconds / 60:.1f} minutes"]
     if result.best_update is not None:
-        best = f"best {result.metric} {result.best:.4g} at update {result.best_update:,}"
-        lines.append(best + _beside_start(result, config.train.init_from))
+        line = f"best {result.metric} {result.best:.4g} at update {result.best_update:,}"
+        origin = f"the weights of {config.train.init_from}"
+        if result.start is not None and result.best_update:
+            line += f"; {result.start:.4g} at the start, with {origin}"
+        elif result.start is not None:
+            line += f": no update is better than {origin}, which --average best gives"
+        lines.append(line)
     if result.skipped:
         lines.append(f"{result.skipped:,} updates skipped: gradients were not finite")
     return "\n".join(lines)
-
-
-def _beside_start(result: "Result", origin: str) -> str:
-    """The best score beside the score of the weights that fine-tuning started with."""
-    if result.start is None:
-        return ""
-    if result.best_update:
-        return f"; {result.start:.4g} at the start, with the weights of {origin}"
-    return f": no update is better than the weights of {origin}, which --average best gives"
 
 
 def export(folder: RunFolder, update: int) -> None:
     """Exports the best weights so far to export/<update> in the run's folder, in a new process.
 
     If the export fails, a message is printed and training continues.
-
-    Args:
-        folder: folder of the run.
-        update: number of the update with the best weights; the name of the version.
     """
     to = folder.exports.absolute() / str(update)
     if to.exists():  # exported before an interruption

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import Config, DType
@@ -9,14 +10,14 @@ from tf_transformer.config.option import Effect, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free
-from tf_transformer.files.streaming import WINDOW, Output, Progress, Step, Stream
+from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
 from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
-    from tf_transformer.inference.predictor import Prediction, Predictor
+    from tf_transformer.inference.predictor import Prediction
     from tf_transformer.visualization.attention_file import AttentionFile
 
 LISTED = 10  # line numbers in a report
@@ -93,50 +94,37 @@ def main(
     if attention_output and resume:
         raise InputError("--attention_output shows the first lines. Leave out --resume.")
     # Files and options are checked before TensorFlow is imported.
-    attention = _attention_file(attention_output, overwrite) if attention_output else None
+    attention = None
+    if attention_output:
+        from tf_transformer.visualization.attention_file import AttentionFile  # imports NumPy
+
+        attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
-    given = {"prefixes": prefixes, "target_tags": target_tags}
+    given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
-    inputs = [input, *map(given.__getitem__, names), *filter(None, [score_target])]
-    outputs = _outputs(
-        Output(output, _pair_score if score_target else _text),
+    inputs = [input, *(given[name] for name in names)]
+    optional = (
         Output(n_best_output, _n_best, numbered=True),
         Output(scores_output, _score),
         Output(alignments_output, _links),
     )
+    first = Output(output, _pair_score if score_target else _text)
+    outputs = [first, *(file for file in optional if file.path)]
     written = filter(None, [*(file.path for file in outputs), attention_output])
     require_free(list(written), [*filter(None, inputs), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    options = {
-        **{"dtype": dtype, "alignment_unit": alignment_unit, "score_target": bool(score_target)},
-        **{name: bool(path) for name, path in given.items()},
-    }
+    options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit}
+    options |= {name: bool(path) for name, path in given.items()}
     stream.depends_on(_options(run.config, options), run.identities())
 
-    predictor = _load(run, dtype)
-    searched = [name for name in names if name != "target_tags"]
-    step = scoring(predictor) if score_target else predicting(predictor, searched)
-    if alignments_output:
-        step = aligning(predictor, step, alignment_unit)
-    if attention:
-        step = recording(predictor, step, attention)
-    if target_tags:
-        step = joining(predictor, step, names.index("target_tags"))
-    report = LineReport(step, stream.done, predictor)
-    stream.run(report)
-    sys.stderr.write(str(report) + (attention.write() if attention else ""))
+    from tf_transformer.machine.threads import use_one_thread_per_batch
+    from tf_transformer.tasks import load_predictor
 
-
-def _outputs(first: Output, *optional: Output) -> list[Output]:
-    """The outputs that are written: the first, and each optional output with a file."""
-    return [first, *(output for output in optional if output.path)]
-
-
-def _attention_file(path: str, overwrite: bool) -> "AttentionFile":
-    """The file of attention; its module imports NumPy, which --help does without."""
-    from tf_transformer.visualization.attention_file import AttentionFile
-
-    return AttentionFile(path, overwrite)
+    use_one_thread_per_batch(run.config.decode.parallel_batches)
+    unit = alignment_unit if alignments_output else ""
+    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
+    stream.run(step)
+    sys.stderr.write(step.report() + (attention.write() if attention else ""))
 
 
 def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
@@ -147,15 +135,6 @@ def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
     return {f"--{name}": value for name, value in options.items()}
 
 
-def _load(run: Run, dtype: DType) -> "Predictor":
-    """Loads the predictor of a run; sets threads before TensorFlow computes."""
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-    from tf_transformer.tasks import load_predictor
-
-    use_one_thread_per_batch(run.config.decode.parallel_batches)
-    return load_predictor(run, dtype)
-
-
 class Line(NamedTuple):
     """The results for one line."""
 
@@ -164,155 +143,72 @@ class Line(NamedTuple):
     links: Sequence[tuple[int, int]] = ()
 
 
-def predicting(predictor: "Predictor", names: Sequence[str]) -> Step:
-    """A step from texts, and a column for each of the named inputs, to predictions."""
+@dataclass
+class LineStep:
+    """A step from lines to their results; counts the lines whose best prediction has notices."""
 
-    def step(texts: Sequence[str], *columns: Sequence[str], progress: Progress) -> list[Line]:
-        given = dict(zip(names, columns, strict=True))
-        return list(map(Line, predictor.n_best(texts, progress=progress, **given)))
+    predictor: Any
+    names: Sequence[str]  # the inputs beside the texts, of prefixes, target_tags and score_target
+    done: int  # number of lines before the first call
+    unit: str  # of the alignments; "" without them
+    attention: "AttentionFile | None"  # gets the attention of the first lines
 
-    return step
+    def __post_init__(self) -> None:
+        if self.unit and not hasattr(self.predictor, "align"):
+            raise InputError(
+                "this run's predictions cannot be aligned with their inputs. Leave out "
+                "--alignments_output."
+            )
+        if self.attention and not hasattr(self.predictor, "attention"):
+            raise InputError("this run has no attention to show. Leave out --attention_output.")
+        self._counts = dict.fromkeys(REPORTED, 0)
+        self._first: dict[Notice, list[int]] = {notice: [] for notice in REPORTED}
 
-
-def scoring(predictor: "Predictor") -> Step:
-    """A step from inputs and given predictions to the scores of the predictions."""
-    from tf_transformer.inference.predictor import predictions_of
-
-    def step(inputs: Sequence[str], targets: Sequence[str], *, progress: Progress) -> list[Line]:
-        scores = predictor.score(inputs, targets, progress)
-        return [
-            Line(predictions_of([target], [pair.score], pair.cut), pair.log_probability)
-            for target, pair in zip(targets, scores, strict=True)
-        ]
-
-    return step
-
-
-def joining(predictor: "Predictor", step: Step, place: int) -> Step:
-    """A step that joins texts with their target tags, and calls another step with the result.
-
-    Args:
-        predictor: the predictor of the run.
-        step: the step that takes the joined texts and the other columns.
-        place: the index of the column of tags.
-    """
-
-    def with_tags(texts: Sequence[str], *columns: Sequence[str], progress: Progress) -> list[Line]:
-        tagged = predictor.joined(texts, target_tags=columns[place])
-        others = columns[:place] + columns[place + 1 :]
-        return list(step(tagged, *others, progress=progress))
-
-    return with_tags
-
-
-def aligning(predictor: "Predictor", step: Step, unit: Unit) -> Step:
-    """A step that adds alignments to the results of another step.
-
-    Args:
-        predictor: the predictor of the run.
-        step: the step that makes predictions.
-        unit: the unit of the links.
-
-    Raises:
-        InputError: when the predictor has no method `align`.
-    """
-    align = getattr(predictor, "align", None)
-    if align is None:
-        raise InputError(
-            "this run's predictions cannot be aligned with their inputs. Leave out "
-            "--alignments_output."
-        )
-
-    def with_links(inputs: Sequence[str], *others: Sequence[str], progress: Progress) -> list[Line]:
-        lines = step(inputs, *others, progress=progress)
-        alignments = align(inputs, [line.n_best[0].text for line in lines])
-        return [
-            line._replace(links=alignment.links(unit))
-            for line, alignment in zip(lines, alignments, strict=True)
-        ]
-
-    return with_links
-
-
-def recording(predictor: "Predictor", step: Step, file: "AttentionFile") -> Step:
-    """A step that adds the attention of the first lines to a file.
-
-    Args:
-        predictor: the predictor of the run.
-        step: the step that makes predictions.
-        file: the file.
-
-    Raises:
-        InputError: when the predictor has no method `attention`.
-    """
-    attention = getattr(predictor, "attention", None)
-    if attention is None:
-        raise InputError("this run has no attention to show. Leave out --attention_output.")
-
-    def with_attention(
-        inputs: Sequence[str], *others: Sequence[str], progress: Progress
+    def __call__(
+        self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
     ) -> list[Line]:
-        lines = list(step(inputs, *others, progress=progress))
-        room = file.room()
-        best = [line.n_best[0].text for line in lines[:room]]
-        file.add(attention(inputs[:room], best) if best else [], len(lines))
-        return lines
+        predictor, given = self.predictor, dict(zip(self.names, columns, strict=True))
+        if "target_tags" in given:
+            texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
+        if targets := given.pop("score_target", None):
+            from tf_transformer.inference.predictor import predictions_of
 
-    return with_attention
-
-
-class LineNumbers:
-    """Counts lines, and keeps the numbers of the first lines."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._first: list[int] = []
-
-    def add(self, number: int) -> None:
-        """Adds a line."""
-        self.count += 1
-        if self.count <= LISTED:
-            self._first.append(number)
-
-    def __str__(self) -> str:
-        """For example: 12 lines (3, 5, 17, ...)."""
-        numbers = ", ".join(map(str, self._first)) + ", ..." * (self.count > LISTED)
-        return f"{self.count:,} line{'s' * (self.count > 1)} ({numbers})"
-
-
-class LineReport:
-    """A step that calls another step, and counts the lines whose best prediction has notices.
-
-    Args:
-        step: the step that makes predictions.
-        done: number of lines before the first call.
-        predictor: the predictor of the run.
-    """
-
-    def __init__(self, step: Step, done: int, predictor: "Predictor"):
-        self._step = step
-        self._done = done
-        self._limits = {
-            "longest": predictor.max_source_length,
-            "trained": predictor.config.trained_source_length,
-        }
-        self._lines = {notice: LineNumbers() for notice in REPORTED}
-
-    def __call__(self, *columns: Sequence[str], progress: Progress) -> Sequence[Line]:
-        lines = self._step(*columns, progress=progress)
-        for line in lines:
-            self._done += 1
+            pairs = zip(targets, predictor.score(texts, targets, progress), strict=True)
+            lines = [
+                Line(predictions_of([target], [score.score], score.cut), score.log_probability)
+                for target, score in pairs
+            ]
+        else:
+            lines = list(map(Line, predictor.n_best(texts, progress=progress, **given)))
+        best = [line.n_best[0].text for line in lines]
+        if self.unit:
+            aligned = zip(lines, predictor.align(texts, best), strict=True)
+            lines = [line._replace(links=alignment.links(self.unit)) for line, alignment in aligned]
+        if self.attention:
+            room = self.attention.room()
+            records = predictor.attention(texts[:room], best[:room]) if room else []
+            self.attention.add(records, len(lines))
+        for number, line in enumerate(lines, self.done + 1):
             for notice in line.n_best[0].notices:
-                self._lines[notice].add(self._done)
+                self._counts[notice] += 1
+                if self._counts[notice] <= LISTED:
+                    self._first[notice].append(number)
+        self.done += len(lines)
         return lines
 
-    def __str__(self) -> str:
-        """One line of text for each notice that occurred."""
-        return "".join(
-            f"{REPORTED[notice].format(**self._limits)}: {lines}\n"
-            for notice, lines in self._lines.items()
-            if lines.count
-        )
+    def report(self) -> str:
+        """A line of text for each notice that occurred, like "empty output: 2 lines (3, 5)"."""
+        limits = {
+            "longest": self.predictor.max_source_length,
+            "trained": self.predictor.config.trained_source_length,
+        }
+        lines = []
+        for notice, text in REPORTED.items():
+            if count := self._counts[notice]:
+                numbers = ", ".join(map(str, self._first[notice])) + ", ..." * (count > LISTED)
+                found = f"{count:,} line{'s' * (count > 1)} ({numbers})"
+                lines.append(f"{text.format(**limits)}: {found}\n")
+        return "".join(lines)
 
 
 def _text(number: int, line: Line) -> list[str]:

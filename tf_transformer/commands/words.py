@@ -1,7 +1,5 @@
 """Writes the words of parallel text with their translations, as a corpus of single words.
 
-    tf-transformer words --source train.en --target train.de --to words.tsv
-
 Sentences teach a model little about a word that stands alone. NLTK aligns the words of both
 languages by IBM model 1 (Brown et al. 1993). A pair is written if each word is the likeliest
 translation of the other one. NLTK is in the extra `parsing`.
@@ -10,7 +8,7 @@ translation of the other one. NLTK is in the extra `parsing`.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from tf_transformer.commands import command_line
 from tf_transformer.data.readers.text import stream_files
@@ -53,13 +51,7 @@ def main(
 def translations(
     sentences: Iterable[tuple[str, ...]], occurrences: int, probability: float
 ) -> list[Pair]:
-    """The words of parallel sentences that are translations of each other, in order of the text.
-
-    Args:
-        sentences: pairs of sentences.
-        occurrences: least number of sentence pairs that have both words.
-        probability: least product of the probabilities of both directions.
-    """
+    """The words of parallel sentences that are translations of each other, in order of the text."""
     try:
         from nltk.translate import AlignedSent, IBMModel1
     except ImportError as error:
@@ -79,19 +71,21 @@ def translations(
         IBMModel1([AlignedSent(pair[i], pair[1 - i]) for pair in pairs], _ITERATIONS)
         for i in (0, 1)
     )
-    counts: Counter[Pair] = Counter(
-        link for pair in pairs for link in itertools.product(*map(dict.fromkeys, pair))
-    )
+    links = (itertools.product(*map(dict.fromkeys, pair)) for pair in pairs)
+    counts: Counter[Pair] = Counter(itertools.chain.from_iterable(links))
     both: dict[Pair, float] = {
         (one, other): forward.translation_table[other][one] * backward.translation_table[one][other]
         for one, other in counts
     }
-    most = [_most(both, side) for side in (0, 1)]
+    most: dict[tuple[int, str], float] = {}  # the largest value by the side of a word, and the word
+    for link, value in both.items():
+        for word in enumerate(link):
+            most[word] = max(value, most.get(word, 0.0))
     return [
         link
         for link, value in both.items()
         if counts[link] >= occurrences and value >= probability
-        if value == most[0][link[0]] == most[1][link[1]]
+        if all(value == most[word] for word in enumerate(link))
     ]
 
 
@@ -106,14 +100,6 @@ def in_usual_case(texts: Iterable[str]) -> list[list[str]]:
     counts = Counter(word for row in rows for word in row[1:])
     usual = {word.lower(): word for word, _ in reversed(counts.most_common())}
     return [[usual.get(word.lower(), word) for word in row[:1]] + row[1:] for row in rows]
-
-
-def _most(values: Mapping[Pair, float], side: int) -> dict[str, float]:
-    """The largest value of the pairs that have a word on this side."""
-    most: dict[str, float] = {}
-    for pair, value in values.items():
-        most[pair[side]] = max(value, most.get(pair[side], 0.0))
-    return most
 
 
 if __name__ == "__main__":

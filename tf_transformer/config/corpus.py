@@ -1,6 +1,6 @@
 """A corpus, and the short forms of a list of corpora."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from tf_transformer.config.option import free, not_negative, positive
 from tf_transformer.config.values import check
@@ -60,7 +60,7 @@ class Corpus:
 
     def __repr__(self) -> str:
         """The fields that are given."""
-        given = {each.name: value for each in fields(self) if (value := getattr(self, each.name))}
+        given = {name: value for name in self.__match_args__ if (value := getattr(self, name))}
         return f"Corpus({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
 
@@ -103,33 +103,33 @@ class ShortForms:
     @property
     def corpora(self) -> tuple[Corpus, ...]:
         """The corpora of the training text."""
-        if self.train_file:
-            return (Corpus(path=self.train_file, format="text"),)
-        if self.train_source:
-            return (Corpus(self.train_source, self.train_target),)
         if self.tfds:
             return (Corpus(name=self.tfds, format="tfds", reverse=self.tfds_reverse),)
-        return ()
+        return _of_files(self.train_file, self.train_source, self.train_target)
 
     @property
     def valid_corpora(self) -> tuple[Corpus, ...]:
         """The corpora of the validation text."""
-        if self.valid_file:
-            return (Corpus(path=self.valid_file, format="text"),)
-        if self.valid_source:
-            return (Corpus(self.valid_source, self.valid_target),)
-        if self.tfds_valid_split:
-            return tuple(replace(corpus, split=self.tfds_valid_split) for corpus in self.corpora)
-        return ()
+        listed = _of_files(self.valid_file, self.valid_source, self.valid_target)
+        if listed or not self.tfds_valid_split:
+            return listed
+        return tuple(replace(corpus, split=self.tfds_valid_split) for corpus in self.corpora)
 
     def completed(self, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
         """Corpora with `tfds_dir` and `generated_pairs`, unless they have their own."""
         pairs = self.generated_pairs if self.generated_pairs != GENERATED_PAIRS else 0
-        return tuple(
-            replace(corpus, data_dir=corpus.data_dir or self.tfds_dir)
-            if corpus.format == "tfds"
-            else replace(corpus, pairs=corpus.pairs or pairs)
-            if corpus.format == "generated"
-            else corpus
-            for corpus in corpora
-        )
+
+        def completed(corpus: Corpus) -> Corpus:
+            if corpus.format == "tfds":
+                return replace(corpus, data_dir=corpus.data_dir or self.tfds_dir)
+            if corpus.format == "generated":
+                return replace(corpus, pairs=corpus.pairs or pairs)
+            return corpus
+
+        return tuple(map(completed, corpora))
+
+
+def _of_files(file: str, source: str, target: str) -> tuple[Corpus, ...]:
+    if file:
+        return (Corpus(path=file, format="text"),)
+    return (Corpus(source, target),) if source else ()

@@ -208,16 +208,15 @@ class DataConfig:
         return {name: getattr(self, name) for name in names}
 
 
-class _NotKept:
+def _not_kept(name: str, kept: str) -> property:
     """In place of a short form in a configuration: an error that says what to read."""
 
-    def __init__(self, name: str, kept: str):
-        self._message = f"a configuration does not keep data.{name}; read data.{kept}"
+    def read(_: DataConfig) -> NoReturn:
+        raise AttributeError(f"a configuration does not keep data.{name}; read data.{kept}")
 
-    def __get__(self, *_: Any) -> NoReturn:
-        raise AttributeError(self._message)
+    return property(read)
 
 
 for _short in options_in(ShortForms):
-    setattr(DataConfig, _short.name, _NotKept(_short.name, _short.rules.short_for or "corpora"))
+    setattr(DataConfig, _short.name, _not_kept(_short.name, _short.rules.short_for or "corpora"))
     del DataConfig.__dataclass_fields__[_short.name]  # `replace` would read the value

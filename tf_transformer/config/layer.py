@@ -10,19 +10,8 @@ from tf_transformer.errors import InputError
 Attention = Literal["full", "local", "strided", "linear"]
 Activation = Literal["relu", "gelu", "swish", "swiglu"]
 Normalization = Literal["layer_norm", "rms_norm"]
-Position = Literal[
-    "sinusoidal",
-    "learned",
-    "rotary",
-    "relative",
-    "t5",
-    "alibi",
-    "none",
-    "sinusoidal_halves",
-    "marian",
-    "opennmt",
-    "fairseq",
-]
+Imported = Literal["sinusoidal_halves", "marian", "opennmt", "fairseq"]  # positions
+Position = Literal["sinusoidal", "learned", "rotary", "relative", "t5", "alibi", "none", Imported]
 
 
 @dataclass(frozen=True)
@@ -32,9 +21,6 @@ class LayerConfig:
     `ModelConfig` describes the fields; its properties `encoder` and `decoder` are records of this
     class. Zeros get their values: `key_dim` 0 becomes d_model / num_heads, `value_dim` 0 becomes
     `key_dim`, and `num_key_value_heads` 0 becomes `num_heads`.
-
-    Raises:
-        InputError: for a value of another type or out of range.
 
     Example:
         >>> config = LayerConfig(d_model=12, num_heads=3)

@@ -1,24 +1,12 @@
 """The options of the model."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tf_transformer.config.layer import (
-    Activation,
-    Attention,
-    LayerConfig,
-    Normalization,
-    Position,
-)
-from tf_transformer.config.option import (
-    inherited,
-    not_negative,
-    positive,
-    rate,
-    same,
-    select,
-)
+from tf_transformer.config.layer import Activation, Attention, LayerConfig, Normalization, Position
+from tf_transformer.config.option import inherited, not_negative, positive, rate, same, select
 from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 
@@ -190,7 +178,7 @@ class ModelConfig:
                     f"0, got {self.attention_dropout_rate}."
                 )
 
-    @property
+    @functools.cached_property
     def encoder(self) -> LayerConfig:
         """The configuration of the encoder's layers."""
         return self._stack(
@@ -200,7 +188,7 @@ class ModelConfig:
             num_heads=self.encoder_num_heads or self.num_heads,
         )
 
-    @property
+    @functools.cached_property
     def decoder(self) -> LayerConfig:
         """The configuration of the decoder's layers."""
         is_same = self.decoder_attention == "same"
@@ -213,17 +201,12 @@ class ModelConfig:
         """The fields of one stack, with those that differ from this configuration's."""
         stack: dict[str, Any] = {name: getattr(self, name) for name in LayerConfig.__match_args__}
         stack |= changes
-        size = stack["d_model"] // stack["num_heads"]
-        stack |= {"key_dim": self.key_dim or size, "value_dim": self.value_dim or size}
+        stack["value_dim"] = self.value_dim or stack["d_model"] // stack["num_heads"]
         return LayerConfig(**stack)
 
     @classmethod
     def of(cls, config: "ModelConfig | Mapping[str, Any] | None") -> "ModelConfig":
-        """A configuration as it is, or one with the fields of a dict; None: the defaults.
-
-        Raises:
-            InputError: for an unknown field, and for anything else.
-        """
+        """A configuration as it is, or one with the fields of a dict; None: the defaults."""
         if isinstance(config, ModelConfig):
             return config
         if not isinstance(config, Mapping | None):
@@ -239,13 +222,6 @@ class ModelConfig:
     def preset(cls, name: str, **changes: Any) -> "ModelConfig":
         """The configuration of a named model: `tiny`, `small`, or `base` and `big` of Table 3.
 
-        Args:
-            name: a key of `PRESETS`.
-            **changes: new values by field.
-
-        Raises:
-            InputError: for an unknown name.
-
         Example:
             >>> ModelConfig.preset("base", norm_first=True).d_model
             512
@@ -256,17 +232,8 @@ class ModelConfig:
 
     @classmethod
     def preset_options(cls, name: str) -> dict[str, Any]:
-        """The options that a preset's name stands for.
-
-        Raises:
-            InputError: for an unknown name.
-
-        Example:
-            >>> ModelConfig.preset_options("base")
-            {'num_layers': 6, 'd_model': 512, 'd_ff': 2048, 'num_heads': 8, 'dropout_rate': 0.1}
-        """
-        preset = cls.preset(name)
-        return select(preset, lambda rules: rules.of_preset)
+        """The options that a preset's name stands for."""
+        return select(cls.preset(name), lambda rules: rules.of_preset)
 
 
 PRESETS = {

@@ -27,17 +27,11 @@ T = TypeVar("T")
 
 
 class Check(NamedTuple):
-    """A rule for a number or a list. Text that an option takes in place of it needs no check.
-
-    Attributes:
-        holds: whether a value keeps the rule.
-        rule: the rule after "must", for the error.
-        reason: follows the value in the error.
-    """
+    """A rule for a number or a list. Text that an option takes in place of it needs no check."""
 
     holds: Callable[[Any], bool]
-    rule: str
-    reason: str = ""
+    rule: str  # after "must", for the error
+    reason: str = ""  # follows the value in the error
 
 
 positive = Check(lambda value: value > 0, "be positive")
@@ -52,17 +46,12 @@ share = Check(
 
 
 class Effect(enum.Enum):
-    """The effect of an option of a search that no value turns off.
+    """The effect of an option of a search that no value turns off."""
 
-    - `TEXTS`: it changes predictions with each value.
-    - `CHOICE`: it changes which predictions there are, or is read by sampling alone. An export
-      needs no option for it.
-    - `SPEED`: it changes speed and reports. Predictions stay equal.
-    """
-
-    TEXTS = enum.auto()
+    TEXTS = enum.auto()  # it changes predictions with each value
+    # It changes which predictions there are, or sampling alone reads it. Exports need no option.
     CHOICE = enum.auto()
-    SPEED = enum.auto()
+    SPEED = enum.auto()  # it changes speed and reports; predictions stay equal
 
 
 Format = Literal["ctranslate2", "marian", "marian_npz"]
@@ -71,40 +60,23 @@ EACH_FORMAT: tuple[Format, Format, Format] = ("ctranslate2", "marian", "marian_n
 
 @dataclass(frozen=True)
 class Rules:
-    """What a field says about its option.
+    """What a field says about its option."""
 
-    Attributes:
-        from_origin: what `train.init_from` means for it.
-        checks: rules for its value.
-        on_resume: whether it may have another value when training resumes. free: it changes an
-            update only by rounding and by the noise of dropout. known_text: it names the text, and
-            may change if the run's folder holds the identity of the text.
-        fine_tuning: the value of a training run that starts with the weights of the same task, if
-            the option is not given; None: the default.
-        fits_text: a training run chooses its value by the size of the text, if it is not given.
-        of_preset: it differs between the presets of a model.
-        common: most users need it; the reference shows it first.
-        imported: a trait of imported models, which few other models need.
-        short_for: the option that it is a short form of.
-        derived: the dataclass computes the value for the default.
-        greedy: `DecodeConfig.greedy`, the search of validation, has it, too.
-        off: the value with which an option of the search changes no text, or its `Effect`.
-        formats: the formats of exports that have this option of the search, beside SavedModels.
-    """
-
-    from_origin: FromOrigin = "inherited"
-    checks: tuple[Check, ...] = ()
+    from_origin: FromOrigin = "inherited"  # what `train.init_from` means for it
+    checks: tuple[Check, ...] = ()  # rules for its value
+    # Whether it may change when training resumes. free: it changes an update only by rounding and
+    # by the noise of dropout. known_text: it names the text, if the folder has its identity.
     on_resume: Literal["fixed", "free", "known_text"] = "fixed"
-    fine_tuning: Any = None
-    fits_text: bool = False
-    of_preset: bool = False
-    common: bool = False
-    imported: bool = False
-    short_for: str = ""
-    derived: bool = False
-    greedy: bool = False
-    off: Any = None
-    formats: tuple[Format, ...] = ()
+    fine_tuning: Any = None  # the value of a start with weights of the same task; None: the default
+    fits_text: bool = False  # training chooses its value by the size of the text
+    of_preset: bool = False  # it differs between the presets of a model
+    common: bool = False  # most users need it; the reference shows it first
+    imported: bool = False  # a trait of imported models, which few other models need
+    short_for: str = ""  # the option that it is a short form of
+    derived: bool = False  # the dataclass computes the value for the default
+    greedy: bool = False  # `DecodeConfig.greedy`, the search of validation, has it, too
+    off: Any = None  # the value with which an option of the search changes no text, or its `Effect`
+    formats: tuple[Format, ...] = ()  # of exports that have this option of the search
 
 
 def free(default: T, *checks: Check, from_origin: FromOrigin = "free", **rules: Any) -> T:
@@ -123,55 +95,30 @@ def search(default: T, *checks: Check, off: Any, **rules: Any) -> T:
 
 
 def rules_of(option: Field) -> Rules:
-    """What a field says. A field of a task outside this package may say nothing.
-
-    Example:
-        >>> from dataclasses import fields
-        >>> from tf_transformer.config import ModelConfig
-        >>> {option.name: rules_of(option) for option in fields(ModelConfig)}["d_model"].from_origin
-        'same'
-    """
+    """What a field says. A field of a task outside this package may say nothing."""
     return option.metadata.get("rules", Rules())
 
 
 class Option(NamedTuple):
-    """An option of a configuration.
+    """An option of a configuration."""
 
-    Attributes:
-        name: as a user types it, like model.d_model.
-        rules: what its field says.
-        value: its value, or the default if the configuration is a class.
-    """
-
-    name: str
+    name: str  # as a user types it, like model.d_model
     rules: Rules
-    value: Any
+    value: Any  # the default, if the configuration is a class
 
 
 def options_in(config: Any, prefix: str = "") -> Iterator[Option]:
-    """All options of a dataclass, or of its class, and of the groups in it.
-
-    Example:
-        >>> from tf_transformer.config import Config
-        >>> [option.name for option in options_in(Config) if option.rules.derived]
-        ['data.max_length']
-    """
+    """All options of a dataclass, or of its class, and of the groups in it."""
     hints = get_type_hints(config if isinstance(config, type) else type(config))
-    for each in fields(config):
-        value = getattr(config, each.name, hints[each.name])  # a group of a class has no default
+    for option in fields(config):
+        name, hint = prefix + option.name, hints[option.name]
+        value = getattr(config, option.name, hint)  # a group of a class has no default
         if is_dataclass(value):
-            yield from options_in(value, f"{prefix}{each.name}.")
+            yield from options_in(value, f"{name}.")
         else:
-            name = prefix + each.name
-            yield Option("task" if name == "task.name" else name, rules_of(each), value)
+            yield Option("task" if name == "task.name" else name, rules_of(option), value)
 
 
 def select(config: Any, wanted: Callable[[Rules], Any]) -> dict[str, Any]:
-    """The values of the options whose rules are wanted, by name.
-
-    Example:
-        >>> from tf_transformer.config import TrainConfig
-        >>> select(TrainConfig(), lambda rules: rules.fine_tuning)
-        {'learning_rate': 1.0}
-    """
+    """The values of the options whose rules are wanted, by name."""
     return {option.name: option.value for option in options_in(config) if wanted(option.rules)}

@@ -22,31 +22,28 @@ def check(config: Any, group: str, open_to: str = "") -> None:
         config: the dataclass.
         group: the group of its options as a user types it, like data.augment; may be empty.
         open_to: a field that also takes texts outside its type, such as registered names.
-
-    Raises:
-        InputError: for the first field with a value of another type, else for the first field
-            whose value breaks a check.
     """
     prefix = f"{group}." if group else ""
     hints = get_type_hints(type(config))
-    for name in (each.name for each in fields(config)):
-        value, hint = getattr(config, name), hints[name]
+    for option in fields(config):
+        name, hint, value = option.name, hints[option.name], getattr(config, option.name)
         accepted = _as_type(value, str if name == open_to else hint)
         if accepted is None:
             raise InputError(f"{prefix}{name} must be {in_words(hint)}, got {value!r:.80}.")
         object.__setattr__(config, name, accepted)
-    for each in fields(config):
-        value = getattr(config, each.name)
-        for holds, rule, reason in rules_of(each).checks if not isinstance(value, str) else ():
+    for option in fields(config):
+        value = getattr(config, option.name)
+        for holds, rule, reason in rules_of(option).checks if not isinstance(value, str) else ():
             if not holds(value):
-                raise InputError(f"{prefix}{each.name} must {rule}, got {value}{reason}.")
+                raise InputError(f"{prefix}{option.name} must {rule}, got {value}{reason}.")
 
 
 def _as_type(value: Any, hint: Any) -> Any:
     """The value of a field with this type hint; None for a value of another type."""
     options = get_args(hint)
     if get_origin(hint) in (Union, types.UnionType):
-        return next((x for x in (_as_type(value, each) for each in options) if x is not None), None)
+        accepted = (_as_type(value, option) for option in options)
+        return next((x for x in accepted if x is not None), None)
     if get_origin(hint) is Literal:
         return value if isinstance(value, str) and value in options else None
     if get_origin(hint) is tuple:
@@ -54,8 +51,9 @@ def _as_type(value: Any, hint: Any) -> Any:
             return None
         items = tuple(_as_type(item, options[0]) for item in value)
         return None if None in items else items
-    if hint is str:
-        return value if _is_text(value) else None
+    if hint is str:  # that UTF-8 can encode
+        is_text = isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
+        return value if is_text else None
     if isinstance(hint, type) and (hint is bool or is_dataclass(hint)):
         return value if isinstance(value, hint) else None
     if isinstance(value, bool):
@@ -66,17 +64,12 @@ def _as_type(value: Any, hint: Any) -> Any:
     return float(value) if hint is float and is_finite else None
 
 
-def _is_text(value: Any) -> bool:
-    """Whether a value is text that UTF-8 can encode."""
-    return isinstance(value, str) and not re.search("[\ud800-\udfff]", value)
-
-
 def in_words(hint: Any) -> str:
     """The values of a field's type, in words for an error message."""
     if get_origin(hint) is Literal:
         return f"one of {', '.join(map(str, get_args(hint)))}"
     if get_origin(hint) in (Union, types.UnionType):
-        return " or ".join(in_words(each) for each in get_args(hint) if each is not type(None))
+        return " or ".join(in_words(kind) for kind in get_args(hint) if kind is not type(None))
     if get_origin(hint) is tuple:
         if is_dataclass(get_args(hint)[0]):
             return "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
@@ -86,16 +79,7 @@ def in_words(hint: Any) -> str:
 
 
 def replaced(config: Any, options: Mapping[str, Any], of: str) -> Any:
-    """A copy of a dataclass with new values for some fields.
-
-    Args:
-        config: the dataclass.
-        options: new values by field; None keeps the value of the dataclass.
-        of: the owner of the options, for the error message.
-
-    Raises:
-        InputError: for an unknown field, or a value out of range.
-    """
+    """A copy of a dataclass with new values for some fields; None keeps a value."""
     names = [field.name for field in fields(config)]
     options = {name: value for name, value in options.items() if value is not None}
     if unknown := options.keys() - set(names):

@@ -31,23 +31,14 @@ def augmented_batches(
 
     The examples of each window of `WINDOW` batches are changed, then divided into the same number
     of batches. The old batches would be too wide, because a few rows grow much: with BPE-dropout
-    0.1, a third of the ids would be padding.
-
-    Args:
-        batches_from: takes a batch number, and makes the endless batches from there on.
-        start: number of the first batch.
-        augment: changes the examples of a window.
-        bucket_width: lengths are rounded up to multiples of this width and then compared.
-        most_tokens: largest number of ids of each name in a batch, with padding; None: no limit.
-
-    Yields:
-        batches: by name, int32 arrays (B, L) with 0 as padding.
+    0.1, a third of the ids would be padding. `batches_from` takes a batch number, and makes the
+    endless batches from there on. No batch has more ids of a name than `most_tokens`, with padding.
     """
 
     def window(numbered: tuple[int, list[BatchIndices]]) -> list[Batch]:
         number, batches = numbered
-        rows = TokenExamples.concatenated([batch.taken() for batch in batches])
-        changed = augment(number, rows)
+        rows = [batch.examples.taken(batch.rows) for batch in batches]
+        changed = augment(number, TokenExamples.concatenated(rows))
         divided = evenly_divided(changed, len(batches), bucket_width, number, most_tokens)
         return [batch.padded() for batch in divided]
 
@@ -67,14 +58,7 @@ def evenly_divided(
     """Divides examples into exactly `count` batches with the smallest possible token budget.
 
     If the examples need more batches of `most_tokens`, random batches are left out. If there are
-    fewer than `count` examples, some are repeated.
-
-    Args:
-        examples: the examples; at least one.
-        count: number of batches.
-        bucket_width: lengths are rounded up to multiples of this width and then compared.
-        seed: seed of the order of the batches.
-        most_tokens: largest token budget; None: no limit.
+    fewer than `count` examples, some are repeated. The order of the batches depends on the seed.
     """
 
     def sampler(budget: int) -> ShardSampler:

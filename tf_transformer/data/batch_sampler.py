@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from tf_transformer.data.tokens import Batch
 OPEN_SHARDS = 4  # shards whose batches are shuffled together
 
 
+@dataclass(eq=False)
 class BatchSampler:
     """Makes all batches of a training run. Their order depends on seed and epoch only.
 
@@ -41,22 +43,13 @@ class BatchSampler:
         [(2, 3)]
     """
 
-    def __init__(
-        self,
-        store: TokenStore,
-        batch_tokens: int,
-        bucket_width: int,
-        seed: int,
-        augment: Augment | None = None,
-        keeps_budget: bool = False,
-    ):
-        self.store = store
-        self._augment = augment
-        self._most_tokens = batch_tokens if keeps_budget else None
-        self.seed = seed
-        self._batch_tokens = batch_tokens
-        self._bucket_width = bucket_width
-        self._sizes: dict[int, int] = {}  # batches by shard
+    store: TokenStore
+    batch_tokens: int
+    bucket_width: int
+    seed: int
+    augment: Augment | None = None
+    keeps_budget: bool = False
+    _sizes: dict[int, int] = field(default_factory=dict, init=False)  # batches by shard
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -73,7 +66,7 @@ class BatchSampler:
         return self._sizes[shard]
 
     def _sampler(self, shard: int) -> ShardSampler:
-        sampler = ShardSampler(self.store.shard(shard), self._batch_tokens, self._bucket_width)
+        sampler = ShardSampler(self.store.shard(shard), self.batch_tokens, self.bucket_width)
         self._sizes[shard] = len(sampler)
         return sampler
 
@@ -108,9 +101,10 @@ class BatchSampler:
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes endless batches, from batch number `start` of the training on."""
-        if self._augment:
+        if self.augment:
+            most_tokens = self.batch_tokens if self.keeps_budget else None
             return augmented_batches(
-                self._indices, start, self._augment, self._bucket_width, self._most_tokens
+                self._indices, start, self.augment, self.bucket_width, most_tokens
             )
         return prefetch(BatchIndices.padded, self._indices(start))
 

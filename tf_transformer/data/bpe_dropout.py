@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,15 +21,6 @@ class MergeTable:
         merges: from two ids to the id of the joined piece. The smallest result is merged first.
         vocabulary_size: number of ids.
         blank: the id of the character that starts a word.
-
-    Attributes:
-        blank: the id of the character that starts a word.
-        characters: `IdRows` with the characters of each id, as ids.
-
-    Example:
-        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
-        >>> table.characters.padded(np.array([7])).tolist()
-        [[4, 5, 4]]
     """
 
     def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int, blank: int):
@@ -45,25 +37,28 @@ class MergeTable:
                 known[token] = list(itertools.chain.from_iterable(parts)) or [token]
             return known[token]
 
+        # By id, the ids of its characters.
         self.characters = IdRows.from_lists([characters(token) for token in range(vocabulary_size)])
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "MergeTable":
-        """Makes the table of a tokenizer.
-
-        Raises:
-            InputError: if the pieces are unigrams or bytes.
-        """
+        """Makes the table of a tokenizer; an `InputError` if its pieces are unigrams or bytes."""
         merges = tokenizer.merges()
         return cls(merges, tokenizer.vocabulary_size, tokenizer.piece_to_id(BLANK))
 
-    def made_of(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Finds the id that each pair is merged into, int64 (N,); `_NO_MERGE` if there is none."""
-        keys = left.astype(np.int64) * self._size + right
+    def made(self, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The ids that those at `at` and the next id of their word are merged into, int64 (N,).
+
+        `_NO_MERGE` stands for no merge.
+        """
+        after = np.minimum(at + 1, len(ids) - 1)
+        keys = ids[at].astype(np.int64) * self._size + ids[after]
         places = np.searchsorted(self._keys, keys)
-        return np.where(self._keys[places] == keys, self._made[places], _NO_MERGE)
+        is_pair = (words[at] == words[after]) & (after > at)
+        return np.where(is_pair & (self._keys[places] == keys), self._made[places], _NO_MERGE)
 
 
+@dataclass(frozen=True)
 class BpeDropout:
     """Encodes the words of id rows again, and leaves out random merges (Provilkov et al. 2020).
 
@@ -76,30 +71,16 @@ class BpeDropout:
         rate: probability that a step leaves out a merge.
         max_length: a row that would have more ids stays as it is.
         seed: seed of the choice. The pieces depend on seed, window number and examples only.
-
-    Example:
-        >>> table = MergeTable({(4, 5): 6, (6, 4): 7}, vocabulary_size=8, blank=3)
-        >>> dropout = BpeDropout({"source": table}, rate=0.999999, max_length=9, seed=1)
-        >>> examples = TokenExamples({"source": IdRows.from_lists([[7, 4, 2], [6, 2]])})
-        >>> dropout(0, examples).batch(np.array([0, 1]))["source"].tolist()
-        [[4, 5, 4, 4, 2], [4, 5, 2, 0, 0]]
     """
 
-    def __init__(self, tables: Mapping[str, MergeTable], rate: float, max_length: int, seed: int):
-        self._tables = tables
-        self._rate = rate
-        self._max_length = max_length
-        self._seed = seed
+    tables: Mapping[str, MergeTable]
+    rate: float
+    max_length: int
+    seed: int
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        """Divides the examples of window `number` into other pieces."""
-        rng = np.random.default_rng((self._seed, number, 3))
-        return TokenExamples(
-            {
-                name: self._encoded(rows, self._tables[name], rng)
-                for name, rows in examples.rows.items()
-            }
-        )
+        rng, rows = np.random.default_rng((self.seed, number, 3)), examples.rows
+        return TokenExamples({x: self._encoded(rows[x], self.tables[x], rng) for x in rows})
 
     def _encoded(self, rows: IdRows, table: MergeTable, rng: np.random.Generator) -> IdRows:
         places, ends = table.characters.positions(rows.ids)
@@ -111,32 +92,21 @@ class BpeDropout:
         pieces, words_of_pieces = self._pieces(characters, words, table, rng)
         # The words of a row follow one another, so a row ends with its last word.
         splits = np.searchsorted(words_of_pieces, words[row_ends - 1], side="right")
-        before = np.split(rows.ids, np.cumsum(rows.lengths)[:-1])
         kept = [
-            new if len(new) <= self._max_length else old
-            for new, old in zip(np.split(pieces, splits[:-1]), before, strict=True)
+            new if len(new) <= self.max_length else old
+            for new, old in zip(np.split(pieces, splits[:-1]), rows.split(), strict=True)
         ]
         return IdRows(np.concatenate(kept), np.array(list(map(len, kept))))
 
     def _pieces(
         self, ids: np.ndarray, words: np.ndarray, table: MergeTable, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Merges characters (N,) into pieces.
-
-        Args:
-            ids: ids of the characters.
-            words: the number of each character's word, smallest first.
-            table: the merges.
-            rng: draws the merges that are left out.
-
-        Returns:
-            the pieces (N',), and the number of each piece's word (N',).
-        """
+        """Merges characters (N,) into pieces (N',); their words have rising numbers (N,), (N',)."""
         complete: list[np.ndarray] = []
         ids = ids.copy()  # merged in place
-        made = _made(table, ids, words, np.arange(len(ids)))
+        made = table.made(ids, words, np.arange(len(ids)))
         while len(ids):
-            allowed = np.where(rng.random(len(ids)) < self._rate, _NO_MERGE, made)
+            allowed = np.where(rng.random(len(ids)) < self.rate, _NO_MERGE, made)
             starts = np.flatnonzero(np.diff(words, prepend=-1))
             first = np.repeat(
                 np.minimum.reduceat(allowed, starts), np.diff(starts, append=len(ids))
@@ -151,14 +121,7 @@ class BpeDropout:
             at = np.cumsum(stays)[at] - 1
             ids, words, made = ids[stays], words[stays], made[stays]
             for changed in (at, at[at > 0] - 1):
-                made[changed] = _made(table, ids, words, changed)
+                made[changed] = table.made(ids, words, changed)
         pieces, numbers = np.concatenate(complete, axis=1)
         order = np.argsort(numbers, kind="stable")
         return pieces[order], numbers[order]
-
-
-def _made(table: MergeTable, ids: np.ndarray, words: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """The id that each id at `at` and the next id of its word are merged into."""
-    after = np.minimum(at + 1, len(ids) - 1)
-    made = table.made_of(ids[at], ids[after])
-    return np.where((words[at] == words[after]) & (after > at), made, _NO_MERGE)

@@ -9,8 +9,7 @@ from dataclasses import replace
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
 from tf_transformer.data.folder import in_folder
-from tf_transformer.data.readers import Languages, format_of, kind_of, open_corpus
-from tf_transformer.data.readers.tfds import tfds_languages
+from tf_transformer.data.readers import Languages, kind_of, open_corpus
 from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import check_file
@@ -21,12 +20,7 @@ DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 
 
 def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
-    """Returns the corpora of the training text.
-
-    Example:
-        >>> training_corpora(DataConfig(train_source="a.en", train_target="a.de"))
-        (Corpus(source='a.en', target='a.de'),)
-    """
+    """Returns the corpora of the training text."""
     return data.corpora or (Corpus(format="generated"),)
 
 
@@ -43,26 +37,16 @@ def is_generated(data: DataConfig) -> bool:
 
 
 def own_file(corpora: Sequence[Corpus]) -> str:
-    """Returns the file of a task with one file, such as `data.train_file`; "" for other corpora.
-
-    Some tasks read it in a format of their own.
-    """
+    """The file of a task with one file, which may have a format of its own; "" for others."""
     path = corpora[0].path if len(corpora) == 1 else ""
     return path if path and corpora[0] == Corpus(path=path, format="text") else ""
 
 
 def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream, Examples]:
-    """Opens the training and validation examples of a configuration.
+    """Opens the training examples of a run as a stream, and the validation examples in memory.
 
-    Args:
-        config: the configuration of the run.
-        fields: names of the texts of an example, such as source and target.
-
-    Returns:
-        the training examples as a stream, and the validation examples in memory.
-
-    Raises:
-        InputError: if a corpus cannot be read.
+    The fields are the names of the texts of an example, such as source and target. A corpus that
+    cannot be read is an `InputError`.
     """
     check(config.data)
     data = in_folder(config.data)
@@ -73,15 +57,7 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
 
 
 def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
-    """The size of the training text, with the pairs that are held out from it for validation.
-
-    Args:
-        data: options of the run.
-        fields: names of the two texts of an example.
-
-    Raises:
-        InputError: for a corpus that cannot be read.
-    """
+    """The size of the training text, with the pairs that are held out from it for validation."""
     check(data)
     data = in_folder(data)
     return TextSize.of(stream(training_corpora(data), fields, data))
@@ -103,19 +79,7 @@ def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -
 
 
 def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[list[str]]:
-    """Reads all texts of a test set, also empty ones.
-
-    Args:
-        corpus: the test set.
-        fields: names of the texts of an example.
-        data: the data options of the run.
-
-    Returns:
-        a list of texts for each field.
-
-    Raises:
-        InputError: if the corpus cannot be read, or if it has another target language than the run.
-    """
+    """Reads all texts of a test set, also empty ones: a list for each field."""
     if len(fields) == 2:
         source, target = languages(data)
         if source and target and data.target_language != SEVERAL:
@@ -125,12 +89,9 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
 
 
 def check(data: DataConfig) -> None:
-    """Checks that the files of all corpora of a configuration can be opened.
+    """Raises an `InputError` if a file of the corpora of a configuration cannot be opened.
 
-    The files of a task with one file (`own_file`) are not checked.
-
-    Raises:
-        InputError: if a file cannot be read. The message names `data.origin` if it is set.
+    The files of a task with one file (`own_file`) are not checked. The message names `data.origin`.
     """
     files = in_folder(data)
     if own_file(files.corpora):
@@ -150,28 +111,20 @@ def check(data: DataConfig) -> None:
 
 
 def check_corpus(corpus: Corpus) -> None:
-    """Checks that the files of a corpus can be opened and that its packages are installed.
-
-    Raises:
-        InputError: if a file cannot be read, or if a package is missing.
-    """
+    """Raises an `InputError` if a file of a corpus cannot be opened, or if a package is missing."""
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
     kind_of(corpus).check()
 
 
 def with_languages(data: DataConfig) -> DataConfig:
-    """Adds the languages of a TFDS corpus to the options.
+    """Adds the languages that the data of a corpus name, as with TFDS, to the options.
 
-    Raises:
-        InputError: if a TFDS corpus cannot be loaded, or if two corpora of training and validation
-            text have different target languages.
+    Two corpora of training and validation text with different target languages are an `InputError`.
     """
     for corpus in training_corpora(data):
-        if format_of(corpus) == "tfds":
-            pair = tfds_languages(corpus.name, corpus.reverse, corpus.data_dir)
-            if pair:
-                data = replace(data, source_language=pair[0], target_language=pair[1])
+        if pair := kind_of(corpus).stored_languages(corpus):
+            data = replace(data, source_language=pair[0], target_language=pair[1])
     _require_one_target([*training_corpora(data), *validation_corpora(data)], data)
     return data
 
@@ -185,7 +138,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
         return
     pairs = [(_two_languages(corpus, data), corpus) for corpus in corpora]
     for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
-        is_guess = any(_is_guess(each, data) for each in (corpus, other))
+        is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
         if is_opposite if is_guess else differ(pair[1:], later[1:]):
             names = _name(corpus), _name(other)
@@ -201,16 +154,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
 
 
 def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
-    """Checks that the text goes in a direction of the model that a training run starts with.
-
-    Args:
-        data: options of the new run, with its languages.
-        allowed: the directions that the text may have.
-        of: the name of the model, for the error.
-
-    Raises:
-        InputError: for a corpus of training or validation text in another direction.
-    """
+    """Raises an `InputError` for text in no allowed direction of the model that it fine-tunes."""
     for corpus in (*training_corpora(data), *validation_corpora(data)):
         pair = _two_languages(corpus, data)
         if all(differ(pair, other) for other in allowed):
@@ -234,10 +178,6 @@ def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
     """Whether two languages at the same place are known to differ.
 
     Regions do not count. Codes of two letters are not compared with codes of three.
-
-    Example:
-        >>> differ(("en", "de"), ("en-US", None)), differ(("en", "de"), ("en", "fr"))
-        (False, True)
     """
     codes = ([re.split("[-_]", (code or "").lower())[0] for code in pair] for pair in (one, other))
     return any(a != b and len(a) == len(b) for a, b in zip(*codes, strict=True))
@@ -263,16 +203,7 @@ def languages(data: DataConfig) -> Languages:
 
 
 def run_languages(config: Config) -> Languages:
-    """Returns the languages of a run.
-
-    If its text does not say them, those of fine-tuning are known, too: they were inherited or
-    given.
-
-    Example:
-        >>> from tf_transformer.config import TrainConfig
-        >>> run_languages(Config()), run_languages(Config(train=TrainConfig(init_from="runs/a")))
-        (('en', 'de'), ('en', 'de'))
-    """
+    """The languages of a run. Those of fine-tuning are known: they were inherited or given."""
     pair, data = languages(config.data), config.data
     if not any(pair) and config.train.init_from:
         return data.source_language or None, data.target_language or None

@@ -41,7 +41,6 @@ class Examples:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of the fields."""
         return tuple(self.texts)
 
     def take(self, indices: Iterable[int]) -> "Examples":
@@ -75,11 +74,6 @@ class ExampleStream:
         start: starts a pass over tuples of texts, in the order of the fields. It takes a counter,
             and counts skipped examples there by reason.
         identify: computes `identity`. It may read all texts.
-
-    Example:
-        >>> stream = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]}).stream()
-        >>> list(stream)
-        [('one', 'eins'), ('two', 'zwei')]
     """
 
     fields: tuple[str, ...]
@@ -104,23 +98,13 @@ class ExampleStream:
         return Examples(dict(zip(self.fields, columns, strict=True)), skipped)
 
     def hold_out(self, count: int, seed: int) -> tuple["ExampleStream", Examples]:
-        """Splits off validation examples by the text of the first field.
+        """Splits off `count` distinct validation texts by the first field: training, validation.
 
         Examples with the same first text stay together, so no validation text is in the training
         data. The texts with the smallest seeded hashes are held out. They are at most a tenth of
         the distinct texts, and have at most a tenth of the examples. A text that would exceed this
         limit stays in the training data. If every text exceeds it, the rarest text is held out,
-        with a warning.
-
-        Args:
-            count: number of distinct validation texts.
-            seed: seed of the choice.
-
-        Returns:
-            the training examples and the validation examples.
-
-        Raises:
-            InputError: if there are fewer than two distinct texts.
+        with a warning. Fewer than two distinct texts are an `InputError`.
         """
         hashes = (_seeded_hash(texts[0], seed) for texts in self)
         smallest, total = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
@@ -132,7 +116,12 @@ class ExampleStream:
         chosen = _within(smallest, max(1, min(count, len(smallest) // 10)), total // 10)
         if not chosen:
             chosen = {min(smallest, key=lambda value: (smallest[value], value))}
-            _warn(smallest[max(chosen)], total)
+            print(
+                f"warning: {smallest[max(chosen)]:,} of {total:,} examples are held out for "
+                "validation, more than a tenth, because no text occurs less often. Give more text, "
+                "or separate validation text.",
+                file=sys.stderr,
+            )
         name = f"{hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()} {seed}"
         train = self._where(lambda text: _seeded_hash(text, seed) not in chosen, f"not {name}")
         valid = self._where(lambda text: _seeded_hash(text, seed) in chosen, name)
@@ -154,10 +143,7 @@ def _seeded_hash(text: str, seed: int) -> int:
 
 
 def _smallest_distinct(values: Iterable[int], count: int) -> tuple[dict[int, int], int]:
-    """Counts the `count` smallest distinct values, and all values.
-
-    The smallest value comes first. At most 3 * count distinct values are in memory.
-    """
+    """Counts the `count` smallest distinct values, smallest first, and all values."""
     kept = Counter[int]()
     bound = None
     total = 0
@@ -179,11 +165,3 @@ def _within(sizes: Mapping[int, int], count: int, limit: int) -> set[int]:
             chosen.add(value)
             limit -= size
     return chosen
-
-
-def _warn(size: int, total: int) -> None:
-    print(
-        f"warning: {size:,} of {total:,} examples are held out for validation, more than a tenth, "
-        "because no text occurs less often. Give more text, or separate validation text.",
-        file=sys.stderr,
-    )

@@ -17,10 +17,6 @@ def in_folder(data: DataConfig) -> DataConfig:
     With `data.folder`, relative paths are relative to it. Without it, a path that exists stays as
     it is. A path that does not exist is relative to the folder in the environment variable
     `TF_TRANSFORMER_DATA`, if it is set. A run stores the paths as the user gave them.
-
-    Example:
-        >>> in_folder(DataConfig(folder="corpora", train_file="a.txt")).corpora
-        (Corpus(path='corpora/a.txt', format='text'),)
     """
     return replace(
         data,

@@ -2,11 +2,10 @@
 
 A text of one shard stays in memory. A thread writes a longer text to files, one shard after
 another. SentencePiece releases Python's lock, so training continues with the shards that exist. The
-final name of the files is a hash of text, tokenizer and options. Another run with the same text,
-tokenizer and options finds them.
+name of the files is a hash of text, tokenizer and options, by which another run finds them.
 """
 
-import functools
+import contextlib
 import hashlib
 import itertools
 import os
@@ -15,12 +14,12 @@ import shutil
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from tf_transformer.data import skipped
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.store import TokenStore
-from tf_transformer.data.tokens import Encoder, TokenExamples, tokenise, too_long
+from tf_transformer.data.tokens import Encoder, tokenise, too_long
 from tf_transformer.errors import InputError
 
 _FORMAT = 2  # version of the file format
@@ -39,26 +38,12 @@ def find_or_make(
     report: Report = lambda _: None,
     warn: Report = lambda _: None,
 ) -> TokenStore:
-    """Makes or finds the token store of a text.
+    """Makes or finds the token store of a text, in a folder that holds the folders of all stores.
 
-    It returns when the first shard is complete. A thread makes the other shards.
-
-    Args:
-        stream: the examples.
-        encoder: makes ids from texts.
-        max_length: largest number of ids in a row. Longer examples are skipped and counted.
-        shard_examples: number of examples in a shard.
-        folder: the folder that holds the folders of all stores. It is created if needed.
-        keep: whether to write a text of one shard, too.
-        report: receives a line with the number of examples, and another one when the thread is
-            done.
-        warn: receives a warning if many examples are skipped; see `skipped.warning`.
-
-    Returns:
-        the store. More shards may be added to it.
-
-    Raises:
-        InputError: if every example is too long, or if the folder cannot be written.
+    It returns when the first shard is complete. A thread makes the other shards. With `keep`, a
+    text of one shard is written, too. `report` receives a line with the number of examples, and
+    another one when the thread is done; `warn` receives a warning if many examples are skipped. If
+    every example is too long, or if the folder cannot be written, an `InputError` is raised.
     """
     fingerprint = f"{_FORMAT} {encoder.identity} {max_length} {shard_examples} {stream.identity}"
     final = pathlib.Path(folder) / hashlib.sha256(fingerprint.encode()).hexdigest()[:20]
@@ -74,18 +59,18 @@ def find_or_make(
             )
         store = TokenStore(_partial_folder(final) if keep or len(first) > 1 else None)
         store.skipped = counts
-        make = functools.partial(_make, store, itertools.chain(first, shards), final, fingerprint)
+
+        def make() -> None:
+            for shard in itertools.chain(first, shards):
+                store.add(shard)
+            store.publish(final, fingerprint)
+            store.finish()
+
         if len(first) > 1:
             return _made_in_thread(store, make, report, warn)
         make()
     _report(store, report, warn)
     return store
-
-
-def _report(store: TokenStore, report: Report, warn: Report) -> None:
-    report(skipped.summary(store.num_examples, store.skipped))
-    if warning := skipped.warning(store.num_examples, store.skipped):
-        warn(warning)
 
 
 def _made_in_thread(
@@ -107,25 +92,22 @@ def _made_in_thread(
     return store
 
 
-def _make(
-    store: TokenStore, shards: Iterable[TokenExamples], final: pathlib.Path, fingerprint: str
-) -> None:
-    for shard in shards:
-        store.add(shard)
-    store.publish(final, fingerprint)
-    store.finish()
+def _report(store: TokenStore, report: Report, warn: Report) -> None:
+    report(skipped.summary(store.num_examples, store.skipped))
+    if warning := skipped.warning(store.num_examples, store.skipped):
+        warn(warning)
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:
-    """Makes a folder for an unfinished store, with machine and process in its name.
-
-    It also removes folders of killed processes of this machine.
-    """
+    """Makes the folder of an unfinished store; removes those of dead processes of this machine."""
     mark = f".partial-{socket.gethostname()}-"
     partial = final.with_name(f"{final.name}{mark}{os.getpid()}-{next(_numbers)}")
     try:
         for path in final.parent.glob(f"*{mark}*"):
-            if not _is_alive(int(path.name.split("-")[-2])):
+            try:
+                with contextlib.suppress(PermissionError):  # it lives, of another user
+                    os.kill(int(path.name.split("-")[-2]), 0)
+            except ProcessLookupError:
                 shutil.rmtree(path, ignore_errors=True)
         partial.mkdir(parents=True)
     except OSError as error:
@@ -134,13 +116,3 @@ def _partial_folder(final: pathlib.Path) -> pathlib.Path:
             "as data.cache_dir."
         ) from error
     return partial
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

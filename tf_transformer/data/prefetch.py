@@ -13,20 +13,7 @@ R = TypeVar("R")
 
 
 def prefetch(function: Callable[[T], R], items: Iterable[T], ahead: int = AHEAD) -> Iterator[R]:
-    """Like `map(function, items)`, but threads compute the next results ahead.
-
-    Args:
-        function: may run in several threads at a time.
-        items: the arguments of the calls.
-        ahead: number of results that are computed ahead.
-
-    Yields:
-        the results, in the order of the items.
-
-    Example:
-        >>> list(prefetch(abs, [-1, 2, -3]))
-        [1, 2, 3]
-    """
+    """Like `map(function, items)`, but threads compute the next `ahead` results."""
     with ThreadPoolExecutor(THREADS) as pool:
         waiting: deque[Future[R]] = deque()
         for item in items:

@@ -18,10 +18,6 @@ class BatchIndices(NamedTuple):
         """Pads the batch: by name, ids as int32 arrays (B, L), 0 = padding."""
         return self.examples.batch(self.rows)
 
-    def taken(self) -> TokenExamples:
-        """Selects the examples of the batch."""
-        return self.examples.taken(self.rows)
-
 
 class ShardSampler:
     """Divides the examples of one shard into batches.
@@ -30,12 +26,7 @@ class ShardSampler:
     of the last name, then of the other names. Examples with equal rounded lengths are shuffled. A
     batch ends where the next example would exceed the token budget (paper section 5.1). The batches
     are shuffled, too. The rounded lengths are the same in every epoch, so the ends of batches are
-    also the same.
-
-    Args:
-        examples: the shard.
-        batch_tokens: largest number of ids of each name in a batch, with padding.
-        bucket_width: lengths are rounded up to multiples of this width and then compared.
+    also the same. `BatchSampler` describes the arguments.
     """
 
     def __init__(self, examples: TokenExamples, batch_tokens: int, bucket_width: int):
@@ -51,7 +42,6 @@ class ShardSampler:
         self._cuts = _cuts(longest.tolist(), counts.tolist(), batch_tokens)
 
     def __len__(self) -> int:
-        """Number of batches in an epoch."""
         return len(self._cuts) + 1
 
     def epoch(self, seed: tuple[int, ...]) -> Iterator[BatchIndices]:

@@ -8,32 +8,14 @@ MANY = 0.1  # share of all examples
 
 
 def summary(kept: int, skipped: Counter[str]) -> str:
-    """Describes the numbers of examples in a line.
-
-    Args:
-        kept: number of examples that training uses.
-        skipped: number of skipped examples, by reason.
-
-    Example:
-        >>> summary(98, Counter({"empty text": 2}))
-        '98 examples, 2 skipped (empty text)'
-    """
+    """Describes the numbers of kept and of skipped examples, by reason, in a line."""
     return f"{kept:,} examples" + "".join(
         f", {count:,} skipped ({reason})" for reason, count in skipped.items()
     )
 
 
 def warning(kept: int, skipped: Counter[str]) -> str:
-    """Makes a warning if many examples are skipped, or if one is not UTF-8; otherwise "".
-
-    Args:
-        kept: number of examples that training uses.
-        skipped: number of skipped examples, by reason.
-
-    Example:
-        >>> warning(70, Counter({"empty text": 20, "longer than 256 tokens": 10}))
-        '30 of 100 examples are skipped: 20 empty text, 10 longer than 256 tokens.'
-    """
+    """Makes a warning if many examples are skipped, or if one is not UTF-8; otherwise ""."""
     total = kept + skipped.total()
     broken = any(reason.startswith(NOT_UTF8) for reason in skipped)
     if not broken and skipped.total() <= MANY * total:

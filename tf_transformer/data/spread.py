@@ -11,20 +11,10 @@ Item = TypeVar("Item")
 def spread(items: Sequence[Item], count: int) -> list[Item]:
     """Draws a sample from all parts of a sequence, in its order.
 
-    The sequence is divided into `count` parts of equal length, to within one item. One item of each
-    part is drawn at random. The first items would be the shortest texts of a sorted file, or the
-    texts of one corpus.
-
-    The places of the drawn items depend only on `count` and on the number of items. The columns of
-    a table thus give the same rows, and each process gives the same sample.
-
-    Args:
-        items: the sequence.
-        count: size of the sample; all items if there are not more.
-
-    Example:
-        >>> [text.split()[0] for text in spread(["short text"] * 600 + ["long text"] * 300, 3)]
-        ['short', 'short', 'long']
+    One item of each of `count` equal parts is drawn at random. The first items would be the
+    shortest texts of a sorted file, or the texts of one corpus. The places depend only on `count`
+    and on the number of items, so all columns of a table give the same rows, and so do all
+    processes.
     """
     count = min(count, len(items))
     ends = np.arange(count + 1) * len(items) // max(count, 1)

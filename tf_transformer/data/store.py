@@ -70,7 +70,11 @@ class TokenStore:
             self._raise_error()
             if self._folder is None:
                 return self._in_memory[number]
-            return _load_shard(self._folder, number, self._names)
+            rows = {}
+            for name in self._names:  # ids are read from the file when they are used
+                ids, lengths = _files(self._folder, number, name)
+                rows[name] = IdRows(np.load(ids, mmap_mode="r"), np.load(lengths))
+            return TokenExamples(rows)
 
     def num_shards(self) -> int:
         """Number of shards. Waits until all are made."""
@@ -96,7 +100,10 @@ class TokenStore:
     def add(self, shard: TokenExamples) -> None:
         """Adds the next shard, as files or in memory."""
         if self._folder is not None:
-            _save_shard(shard, self._folder, self._made)
+            for name, rows in shard.rows.items():
+                ids, lengths = _files(self._folder, self._made, name)
+                np.save(ids, rows.ids)
+                np.save(lengths, rows.lengths)
         with self._changed:
             if self._folder is None:
                 self._in_memory.append(shard)
@@ -120,10 +127,7 @@ class TokenStore:
             self._changed.notify_all()
 
     def publish(self, folder: pathlib.Path, fingerprint: str) -> None:
-        """Moves the files to their final folder, where `load` finds them.
-
-        A store in memory stays in memory.
-        """
+        """Moves the files, if there are some, to their final folder, where `load` finds them."""
         if self._folder is None:
             return
         summary = {
@@ -161,20 +165,9 @@ class TokenStore:
         return store
 
 
-def _save_shard(shard: TokenExamples, folder: pathlib.Path, number: int) -> None:
-    for name, rows in shard.rows.items():
-        np.save(folder / f"{number:05d}.{name}.ids.npy", rows.ids)
-        np.save(folder / f"{number:05d}.{name}.lengths.npy", rows.lengths)
-
-
-def _load_shard(folder: pathlib.Path, number: int, names: tuple[str, ...]) -> TokenExamples:
-    """Opens a shard. Its ids are read from the file when they are used."""
-
-    def rows(name: str) -> IdRows:
-        ids = np.load(folder / f"{number:05d}.{name}.ids.npy", mmap_mode="r")
-        return IdRows(ids, np.load(folder / f"{number:05d}.{name}.lengths.npy"))
-
-    return TokenExamples({name: rows(name) for name in names})
+def _files(folder: pathlib.Path, number: int, name: str) -> list[pathlib.Path]:
+    """The files of the ids and of the lengths of a name in a shard."""
+    return [folder / f"{number:05d}.{name}.{part}.npy" for part in ("ids", "lengths")]
 
 
 def _size(folder: pathlib.Path) -> int:

@@ -14,21 +14,11 @@ _ALL, _EACH = 50_000, 20  # characters: of all pairs up to here, and then of eac
 
 
 class TextSize(NamedTuple):
-    """The size of a training text.
+    """The size of a training text."""
 
-    Attributes:
-        pairs: their number; `MOST_PAIRS` for a longer text.
-        bytes: of the longer side in UTF-8, all these pairs together.
-        smallest_vocabulary: the smallest size of a vocabulary that has the characters of the pairs.
-
-    Example:
-        >>> TextSize.of([("twenty-one", "einundzwanzig"), ("one", "eins")])
-        TextSize(pairs=2, bytes=17, smallest_vocabulary=275)
-    """
-
-    pairs: int
-    bytes: int
-    smallest_vocabulary: int = 0
+    pairs: int  # `MOST_PAIRS` for a longer text
+    bytes: int  # of the longer side in UTF-8, all these pairs together
+    smallest_vocabulary: int = 0  # the smallest one that has the characters of the pairs
 
     @classmethod
     def of(cls, stream: Iterable[Texts]) -> "TextSize":

@@ -23,14 +23,10 @@ _CHUNK = 2048  # examples that are tokenised at once, which is enough work for a
 class IdRows:
     """Rows of token ids with different lengths.
 
-    Args:
+    Attributes:
         ids: integer array (sum of lengths,) with the ids of all rows in order. It may be a
             memory-mapped file. Then, only the rows that are used are read.
-        lengths: integer array (N,), the length of each row.
-
-    Attributes:
-        ids: the ids of all rows.
-        lengths: int32 array (N,).
+        lengths: int32 array (N,), the length of each row.
     """
 
     def __init__(self, ids: np.ndarray, lengths: np.ndarray):
@@ -40,45 +36,29 @@ class IdRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]], dtype: DTypeLike = np.int32) -> "IdRows":
-        """Makes rows from lists.
-
-        Example:
-            >>> IdRows.from_lists([[5, 6], [7]]).ids
-            array([5, 6, 7], dtype=int32)
-        """
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         ids = np.fromiter(itertools.chain.from_iterable(rows), dtype, int(lengths.sum()))
         return cls(ids, lengths)
 
+    def split(self) -> list[np.ndarray]:
+        """The ids of each row."""
+        return np.split(self.ids, np.cumsum(self.lengths)[:-1])
+
     @classmethod
     def concatenated(cls, parts: Sequence["IdRows"]) -> "IdRows":
-        """Concatenates the rows of all parts."""
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.lengths for part in parts]),
         )
 
     def positions(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Finds the positions of rows in `ids`.
-
-        Args:
-            indices: int array (R,), the rows.
-
-        Returns:
-            the positions of the rows in `ids`, in order, and the end of each row among them (R,).
-
-        Example:
-            >>> positions, ends = IdRows.from_lists([[5, 6], [7]]).positions(np.array([1, 0]))
-            >>> positions, ends
-            (array([2, 0, 1]), array([1, 3]))
-        """
+        """The positions of rows (R,) in `ids`, in order, and the ends of rows among them (R,)."""
         lengths = self.lengths[indices]
         ends = np.cumsum(lengths)
         offsets = np.repeat(self._starts[indices] - ends + lengths, lengths)
         return offsets + np.arange(len(offsets)), ends
 
     def taken(self, indices: np.ndarray) -> "IdRows":
-        """Selects the rows at `indices`."""
         return IdRows(self.ids[self.positions(indices)[0]], self.lengths[indices])
 
     def padded(self, indices: np.ndarray) -> np.ndarray:
@@ -94,11 +74,7 @@ class IdRows:
 
 @dataclass(frozen=True)
 class TokenExamples:
-    """Tokenised examples.
-
-    Attributes:
-        rows: by name, the ids of all examples. Row n of each name belongs to example n.
-    """
+    """Tokenised examples: by name, the ids of all. Row n of each name belongs to example n."""
 
     rows: Mapping[str, IdRows]
 
@@ -110,12 +86,10 @@ class TokenExamples:
 
     @classmethod
     def concatenated(cls, parts: Sequence["TokenExamples"]) -> "TokenExamples":
-        """Concatenates the examples of all parts."""
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
     def taken(self, indices: np.ndarray) -> "TokenExamples":
-        """Selects the examples at `indices`."""
         return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
 
     def batch(self, indices: np.ndarray) -> Batch:
@@ -125,17 +99,11 @@ class TokenExamples:
 
 @dataclass(frozen=True)
 class Encoder:
-    """Makes ids from texts.
-
-    Attributes:
-        encode: takes lists of texts by field, and returns lists of id rows by name.
-        vocabulary_size: the size of the largest vocabulary. All ids are below it.
-        identity: a text that identifies the function.
-    """
+    """Makes ids from texts, given by field; returns lists of id rows by name."""
 
     encode: Callable[[Mapping[str, Sequence[str]]], Mapping[str, Sequence[Sequence[int]]]]
-    vocabulary_size: int
-    identity: str
+    vocabulary_size: int  # of the largest vocabulary; all ids are below it
+    identity: str  # of the function
 
 
 def tokenise(
@@ -147,20 +115,23 @@ def tokenise(
 ) -> Iterator[TokenExamples]:
     """Tokenises examples, one shard at a time. The ids of one shard are in memory.
 
-    Args:
-        stream: the examples.
-        encoder: makes ids from texts.
-        max_length: largest number of ids in a row. Longer examples are skipped.
-        shard_examples: number of examples in a shard.
-        skipped: counts skipped examples, by reason.
+    Examples with more than `max_length` ids in a row are skipped and counted.
 
     Yields:
         shards with `shard_examples` examples or a few more. The last shard may be smaller.
     """
+    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
     parts: list[TokenExamples] = []
-    chunk_size = min(_CHUNK, shard_examples)
-    for part in _tokenised_chunks(stream, encoder, max_length, chunk_size, skipped):
-        parts.append(part)
+    for chunk in chunks(stream.start(skipped), min(_CHUNK, shard_examples)):
+        columns = zip(*chunk, strict=True)
+        encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
+        examples = list(zip(*encoded.values(), strict=True))
+        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
+        if len(kept) < len(examples):
+            skipped[too_long(max_length)] += len(examples) - len(kept)
+        if kept:
+            rows = (IdRows.from_lists(column, dtype) for column in zip(*kept, strict=True))
+            parts.append(TokenExamples(dict(zip(encoded, rows, strict=True))))
         if sum(map(len, parts)) >= shard_examples:
             yield TokenExamples.concatenated(parts)
             parts = []
@@ -171,25 +142,6 @@ def tokenise(
 def too_long(max_length: int) -> str:
     """The reason for skipping examples with more than `max_length` ids."""
     return f"longer than {max_length} tokens"
-
-
-def _tokenised_chunks(
-    stream: ExampleStream, encoder: Encoder, max_length: int, size: int, skipped: Counter[str]
-) -> Iterator[TokenExamples]:
-    """Tokenises `size` examples at a time, and skips examples longer than `max_length` tokens."""
-    dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
-    for chunk in chunks(stream.start(skipped), size):
-        columns = zip(*chunk, strict=True)
-        encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
-        examples = list(zip(*encoded.values(), strict=True))
-        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
-        if len(kept) < len(examples):
-            skipped[too_long(max_length)] += len(examples) - len(kept)
-        if kept:
-            rows_by_name = zip(encoded, zip(*kept, strict=True), strict=True)
-            yield TokenExamples(
-                {name: IdRows.from_lists(rows, dtype) for name, rows in rows_by_name}
-            )
 
 
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -1,17 +1,20 @@
 """Search over a step function. It uses `keras.ops` only, and does not depend on a model."""
 
 from tf_transformer.decoding.beam import beam_search
-from tf_transformer.decoding.hypotheses import (
+from tf_transformer.decoding.problem import (
     NEG_INF,
     CacheSchedule,
+    Constraints,
     Hypotheses,
     LengthPenalty,
+    Problem,
+    SearchOptions,
     SpecialIds,
+    Step,
     StepFunction,
     StepOptions,
     StepState,
 )
-from tf_transformer.decoding.problem import Constraints, Problem, SearchOptions, Step
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
 
 __all__ = [

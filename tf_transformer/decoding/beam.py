@@ -16,15 +16,17 @@ from typing import NamedTuple
 from keras import KerasTensor, ops, tree
 
 from tf_transformer.decoding.constraints import Ranked, SoFar, rank_together
-from tf_transformer.decoding.hypotheses import (
+from tf_transformer.decoding.loop import run_search
+from tf_transformer.decoding.problem import (
     NEG_INF,
     Hypotheses,
     LengthPenalty,
+    Problem,
+    SearchOptions,
+    Step,
     StepState,
     set_column,
 )
-from tf_transformer.decoding.loop import run_search
-from tf_transformer.decoding.problem import Problem, SearchOptions, Step
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
@@ -96,8 +98,6 @@ def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypothe
         [[[2, 0, 0]]]
     """
     _require_valid(options)
-    penalty, rule = options.penalty, EARLY_STOPPING[options.early_stopping]
-    last = options.num_hypotheses - 1 if options.bounded else None
 
     def extend(now: BeamState) -> BeamState:
         logits, state = step.function(now.tokens, now.state, now.index)
@@ -106,14 +106,13 @@ def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypothe
         ranked, parents = rank_together(logits, totals, count, so_far, options)
         candidates = _candidates(now, ranked, parents, options.special.end)
         bonuses = None if step.bonus is None else step.bonus(state)
-        finished = _finish(now, candidates, penalty, bonuses)
+        finished = _finish(now, candidates, options.penalty, bonuses)
         extended = _continue(now, candidates, finished, state)
-        return extended._replace(done=_done(extended, penalty, rule, last))
+        return extended._replace(done=_done(extended, options))
 
     finished = run_search(
         extend,
         _start(step, problem.within_limits(), options),
-        lambda now: now.done,
         lambda now: now.finished,
         options,
         step.cache_schedule,
@@ -227,25 +226,17 @@ def _continue(
     )
 
 
-def _done(
-    now: BeamState, penalty: LengthPenalty, rule: EarlyStopping, last: int | None
-) -> KerasTensor:
-    """The sentences that are done after a step, bool (B,).
-
-    Args:
-        now: the state after the step.
-        penalty: the length penalty.
-        rule: a rule of `EARLY_STOPPING`.
-        last: the rank of the worst hypothesis that is returned. If it cannot change, the sentence
-            is done. None: no such bound.
-    """
+def _done(now: BeamState, options: SearchOptions) -> KerasTensor:
+    """The sentences that are done after a step, bool (B,)."""
+    penalty, rule = options.penalty, EARLY_STOPPING[options.early_stopping]
     best_live = now.log_probabilities[:, 0]
     dead = best_live < NEG_INF / 2  # no hypothesis can continue
     # A live hypothesis can only lose probability. The largest penalty gives the best score.
     bound = best_live / penalty(now.problem.limits)
     done = rule(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
-    if last is not None:
-        done = ops.logical_or(done, now.finished.scores[:, last] >= bound)
+    if options.bounded:  # the worst hypothesis that is returned cannot change
+        worst = now.finished.scores[:, options.num_hypotheses - 1]
+        done = ops.logical_or(done, worst >= bound)
     return ops.logical_or(now.done, ops.logical_or(done, dead))
 
 

@@ -4,21 +4,17 @@ A cache has one row for each decoded token. The W hypotheses of a sentence share
 sentence. An ancestor mask (B, W, R) marks the rows of each hypothesis. When the beam is reordered,
 masks move and rows stay. A prompt adds one row for each of its columns at the start.
 
-A cache object holds sizes. `Kept` holds the tensors, and the search passes it from step to step:
-
-    start(stored, visible)      before the first step
-    begin(kept, index)          makes room for the W rows of a step
-    commit(step, stored)        takes the keys and values that the step has computed
-    resize(kept, steps)         changes the capacity of tensors with a fixed size
+A cache object holds sizes. `Kept` holds the tensors, and the search passes it from step to step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer.kernels.local_attention import zero_padded
 from tf_transformer.layers.stored import KeyValue, Stored
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
 
@@ -39,40 +35,8 @@ class Step(NamedTuple):
     positions: KerasTensor  # int32 (1 or B, R): position of each row
 
 
-class Cache(Protocol):
-    """The interface of a cache; see the module's docstring."""
-
-    def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
-        """Makes the cache before the first step.
-
-        Args:
-            stored: for each layer, the keys and values of the prompt's P columns, `KeyValue`
-                (B, G, P, K), or its state (B, 1, ...). P may be 0.
-            visible: bool tensor (B, 1, P), False for padding; None if P is 0.
-        """
-
-    def begin(self, kept: Kept, index: KerasTensor) -> Step:
-        """Makes room for the rows of step `index`, an int32 scalar from 0 on."""
-
-    def commit(self, step: Step, stored: list[Any]) -> Kept:
-        """Stores the keys and values that a step has returned for each layer."""
-
-    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """Changes the capacity to a number of steps."""
-
-
-class Rows(NamedTuple):
-    """The rows of a growing cache."""
-
-    layers: list[KeyValue]  # (B, G, R, K) each
-    positions: KerasTensor  # int32 (B, R)
-
-
-class GrowingCache:
-    """A cache that grows by W rows in each step, so that early steps are cheap.
-
-    The hypotheses of a beam soon share most of their ancestors. Every `COMPACTION_INTERVAL` steps,
-    the rows without a live descendant are removed.
+class Cache:
+    """The base class of caches; see the module's docstring.
 
     Args:
         beam_size: number of hypotheses of each sentence, W.
@@ -87,17 +51,64 @@ class GrowingCache:
         self.columns = 0 if columns is None else columns
         self.window = window
         # A single hypothesis without the padding of a prompt sees every row.
-        self._sees_all = beam_size == 1 and columns is None
+        self.sees_all = beam_size == 1 and columns is None
+
+    def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
+        """Makes the cache before the first step.
+
+        Args:
+            stored: for each layer, the keys and values of the prompt's P columns, `KeyValue`
+                (B, G, P, K), or its state (B, 1, ...). P may be 0.
+            visible: bool tensor (B, 1, P), False for padding; None if P is 0.
+        """
+        raise NotImplementedError
+
+    def begin(self, kept: Kept, index: KerasTensor) -> Step:
+        """Makes room for the rows of step `index`, an int32 scalar from 0 on."""
+        raise NotImplementedError
+
+    def commit(self, step: Step, stored: list[Any]) -> Kept:
+        """Stores the keys and values that a step has returned for each layer."""
+        raise NotImplementedError
+
+    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+        """Changes the capacity to a number of steps, if the cache has one."""
+        return kept
+
+    def first_ancestors(self, batch: Any, columns: Any, visible: KerasTensor | None) -> KerasTensor:
+        """The first ancestor mask (B, W, R), from a prompt's visible columns (B, 1, R), if any."""
+        shape = (batch, self.beam_size, columns)
+        return ops.zeros(shape, "bool") if visible is None else ops.broadcast_to(visible, shape)
+
+    def own_rows(self, batch: Any) -> KerasTensor:
+        """The ancestor mask (B, W, W) of a step's own rows."""
+        shape = (batch, self.beam_size, self.beam_size)
+        return ops.broadcast_to(ops.eye(self.beam_size, dtype="bool"), shape)
+
+
+class Rows(NamedTuple):
+    """The rows of a growing cache."""
+
+    layers: list[KeyValue]  # (B, G, R, K) each
+    positions: KerasTensor  # int32 (B, R)
+
+
+class GrowingCache(Cache):
+    """A cache that grows by W rows in each step, so that early steps are cheap.
+
+    The hypotheses of a beam soon share most of their ancestors. Every `COMPACTION_INTERVAL` steps,
+    the rows without a live descendant are removed.
+    """
 
     def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
         batch, _, columns, _ = ops.shape(stored[0].key)
         positions = ops.broadcast_to(ops.arange(columns, dtype="int32"), (batch, columns))
         # A computed 0 tells TensorFlow that the number of rows may change.
         none = 0 * ops.sum(positions)
-        layers = [KeyValue(*(_append_zeros(x, none, 2) for x in layer)) for layer in stored]
-        positions = _append_zeros(positions, none, 1)
-        shape = (batch, self.beam_size, ops.shape(positions)[1])
-        return Kept(first_ancestors(shape, visible), Rows(layers, positions))
+        layers = [KeyValue(*(zero_padded(x, 0, none, 2) for x in layer)) for layer in stored]
+        positions = zero_padded(positions, 0, none, 1)
+        ancestors = self.first_ancestors(batch, ops.shape(positions)[1], visible)
+        return Kept(ancestors, Rows(layers, positions))
 
     def begin(self, kept: Kept, index: KerasTensor) -> Step:
         position = self.columns + index
@@ -109,20 +120,15 @@ class GrowingCache:
                 lambda: _without_dead_rows(ancestors, rows),
                 lambda: (ancestors, rows),
             )
-        own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
-        ancestors = ops.concatenate([ancestors, own_rows], axis=2)
+        ancestors = ops.concatenate([ancestors, self.own_rows(batch)], axis=2)
         positions = ops.broadcast_to(position, (batch, beam_size))
         positions = ops.concatenate([rows.positions, positions], axis=1)
-        mask = None if self._sees_all else ancestors[:, None]
+        mask = None if self.sees_all else ancestors[:, None]
         return Step(Kept(ancestors, Rows(rows.layers, positions)), rows.layers, mask, positions)
 
     def commit(self, step: Step, stored: list[KeyValue]) -> Kept:
         ancestors, rows = step.kept
         return Kept(ancestors, rows._replace(layers=stored))
-
-    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """Returns the cache as it is, because it has no capacity."""
-        return kept
 
     def _without_outdated(self, kept: Kept, position: KerasTensor) -> Kept:
         """Removes or hides the rows before the window.
@@ -160,28 +166,11 @@ def _pick_rows(values: KerasTensor, rows: KerasTensor) -> KerasTensor:
     return ops.take(ops.reshape(values, (-1, *rest)), flat, axis=0)
 
 
-def first_ancestors(shape: tuple, visible: KerasTensor | None) -> KerasTensor:
-    """Makes the first ancestor mask (B, W, R) from a prompt's visible columns (B, 1, R), if any."""
-    return ops.zeros(shape, "bool") if visible is None else ops.broadcast_to(visible, shape)
-
-
-def _append_zeros(x: KerasTensor, count: KerasTensor, axis: int) -> KerasTensor:
-    shape = list(ops.shape(x))
-    shape[axis] = count
-    return ops.concatenate([x, ops.zeros(shape, x.dtype)], axis=axis)
-
-
-class StateCache:
+class StateCache(Cache):
     """A cache of one state of constant size for each hypothesis, such as sums over keys.
 
     The states are reordered with the beam, in place of ancestor masks.
-
-    Args:
-        beam_size: number of hypotheses of each sentence, W.
     """
-
-    def __init__(self, beam_size: int):
-        self.beam_size = beam_size
 
     def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
         """Repeats the state (B, 1, ...) after a prompt for each hypothesis: (B, W, ...)."""
@@ -195,7 +184,3 @@ class StateCache:
 
     def commit(self, step: Step, stored: list[Any]) -> Kept:
         return Kept(stored, ())
-
-    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
-        """Returns the cache as it is, because it has no capacity."""
-        return kept

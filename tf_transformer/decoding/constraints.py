@@ -10,8 +10,14 @@ import numpy as np
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.decoding.hypotheses import NEG_INF, SpecialIds
-from tf_transformer.decoding.problem import Constraints, Problem, SearchOptions, is_off
+from tf_transformer.decoding.problem import (
+    NEG_INF,
+    Constraints,
+    Problem,
+    SearchOptions,
+    SpecialIds,
+    is_off,
+)
 
 EXCLUDED_AFTER_RANKING = 3  # tokens of each hypothesis: padding, start and end
 
@@ -56,14 +62,8 @@ def rank_together(
 ) -> tuple[Ranked, KerasTensor]:
     """Ranks the extensions of all hypotheses of a sentence by one token.
 
-    Of equally likely extensions, the earlier hypothesis comes first, then the lower id.
-
-    Args:
-        logits: float tensor (B, W, V); W and V are known.
-        totals: float32 tensor (B, W), log-probabilities of the hypotheses so far.
-        count: number of extensions that are needed.
-        so_far: the hypotheses, and the problem of each sentence.
-        options: the special ids and the constraints.
+    Of equally likely extensions, the earlier hypothesis comes first, then the lower id. The
+    arguments are as in `rank_next`; `totals` (B, W) are the log-probabilities so far.
 
     Returns:
         `Ranked` with fields (B, k), where k is at least `count` or W·V, and the number of the
@@ -122,13 +122,7 @@ def _changes_all(problem: Problem, constraints: Constraints) -> bool:
 
 
 def constrained(logits: KerasTensor, so_far: SoFar, options: SearchOptions) -> KerasTensor:
-    """Log-probabilities (B, W, V) of next tokens; `NEG_INF` for excluded tokens.
-
-    Args:
-        logits: float tensor (B, W, V).
-        so_far: the hypotheses, and the problem of each sentence.
-        options: the special ids and the constraints.
-    """
+    """Log-probabilities (B, W, V) of next tokens, from logits; `NEG_INF` for excluded tokens."""
     ids, index, problem = so_far
     constraints, special = options.constraints, options.special
     free = log_p = ops.log_softmax(logits, axis=-1)

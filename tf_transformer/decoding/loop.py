@@ -6,17 +6,17 @@ from typing import Any, TypeVar
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer.decoding.hypotheses import CacheSchedule, Hypotheses
-from tf_transformer.decoding.problem import SearchOptions
+from tf_transformer.decoding.problem import CacheSchedule, Hypotheses, SearchOptions
 from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
-State = TypeVar("State", bound=Any)  # a NamedTuple with `state` and the scalar `index`
+# A NamedTuple with `state`, the scalar `index`, and `done`, bool (B,), True for sentences with a
+# final result.
+State = TypeVar("State", bound=Any)
 
 
 def run_search(
     extend: Callable[[State], State],
     start: State,
-    is_done: Callable[[State], KerasTensor],
     result: Callable[[State], Hypotheses],
     options: SearchOptions,
     cache_schedule: CacheSchedule | None = None,
@@ -30,22 +30,18 @@ def run_search(
     Args:
         extend: runs one step: takes a state and returns the next one.
         start: the state before the first step.
-        is_done: takes a state and returns bool (B,), True for sentences with a final result.
         result: takes a state and returns its hypotheses.
         options: the largest number of steps, and whether finished sentences leave the batch.
         cache_schedule: the capacities of a static state, only without `drop_finished`. None: the
             state has capacity for the whole search.
-
-    Returns:
-        the `Hypotheses` of all sentences, in their order in `start`.
     """
     max_length = options.max_length
     if not options.drop_finished:
         schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
-        return result(_run_with_capacities(extend, start, is_done, schedule))
+        return result(_run_with_capacities(extend, start, schedule))
 
     def mostly_live(now: State) -> KerasTensor:
-        running = ops.cast(ops.logical_not(is_done(now)), "float32")  # (B,)
+        running = ops.cast(ops.logical_not(now.done), "float32")  # (B,)
         return ops.logical_and(now.index < max_length, ops.mean(running) > 1 - SHARE_TO_REMOVE)
 
     def continue_without_finished(
@@ -56,13 +52,16 @@ def run_search(
             lambda all_rows, rows: ops.scatter_update(all_rows, sentences[:, None], rows),
             *(results, result(now)),
         )
-        (live,) = ops.nonzero(ops.logical_not(is_done(now)))
+        (live,) = ops.nonzero(ops.logical_not(now.done))
         live = ops.cast(live, "int32")
-        return _select_sentences(now, live), ops.take(sentences, live, axis=0), results
+        now = tree.map_structure(  # scalars stay as they are
+            lambda leaf: ops.take(leaf, live, axis=0) if len(leaf.shape) else leaf, now
+        )
+        return now, ops.take(sentences, live, axis=0), results
 
-    everyone = ops.arange(ops.shape(is_done(start))[0], dtype="int32")
+    everyone = ops.arange(ops.shape(start.done)[0], dtype="int32")
     *_, results = ops.while_loop(
-        lambda now, *_: _is_running(now, is_done, max_length),
+        lambda now, *_: _is_running(now, max_length),
         continue_without_finished,
         (start, everyone, result(start)),
     )
@@ -70,27 +69,15 @@ def run_search(
 
 
 def _run_with_capacities(
-    extend: Callable[[State], State],
-    now: State,
-    is_done: Callable[[State], KerasTensor],
-    schedule: CacheSchedule,
+    extend: Callable[[State], State], now: State, schedule: CacheSchedule
 ) -> State:
     """Runs one loop for each capacity of the state."""
     for length in schedule.capacities:
         now = now._replace(state=schedule.resize(now.state, length))
-        is_running = functools.partial(_is_running, is_done=is_done, max_length=length)
+        is_running = functools.partial(_is_running, max_length=length)
         (now,) = ops.while_loop(is_running, lambda now: (extend(now),), (now,))
     return now
 
 
-def _is_running(
-    now: Any, is_done: Callable[[Any], KerasTensor], max_length: int | KerasTensor
-) -> KerasTensor:
-    return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(is_done(now))))
-
-
-def _select_sentences(now: Any, sentences: KerasTensor) -> Any:
-    """Selects the state of some sentences. Scalars stay as they are."""
-    return tree.map_structure(
-        lambda leaf: ops.take(leaf, sentences, axis=0) if len(leaf.shape) else leaf, now
-    )
+def _is_running(now: Any, max_length: int | KerasTensor) -> KerasTensor:
+    return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(now.done)))

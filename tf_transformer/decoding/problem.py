@@ -1,19 +1,105 @@
-"""What a search gets: a step function, a problem for each sentence, and options for all of them."""
+"""The arguments and results of searches.
 
-from collections.abc import Callable
+A search calls a step function, which returns the logits of next tokens. It does not depend on a
+model. It gets a problem for each sentence, and options for all of them.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.hypotheses import (
-    CacheSchedule,
-    LengthPenalty,
-    SpecialIds,
-    StepFunction,
-    StepState,
-)
 from tf_transformer.errors import InputError
+
+# The log-probability of excluded tokens. It is finite, so that no score is infinite or NaN.
+NEG_INF = -1e9
+
+
+class StepState(NamedTuple):
+    """The state of a step function: any nests of tensors.
+
+    The first axis of a leaf is the batch, unless the leaf is a scalar. Searches that never remove a
+    sentence from the batch allow other leaves: under XLA, on JAX, and for a single sentence.
+    """
+
+    per_hypothesis: Any  # leaves (B, W, ...), reordered with the beam
+    per_sentence: Any = ()  # shared by the hypotheses of a sentence, never reordered
+
+
+StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor, StepState]]
+"""step(ids (B, W), state, index) -> (logits (B, W, V) of the next tokens, new state).
+
+`ids` are the newest tokens. `index` is their position, an int32 scalar; the start token is at 0.
+"""
+
+
+class StepOptions(NamedTuple):
+    """The sizes and options of a search, from which a model makes its step function."""
+
+    beam_size: int  # W, hypotheses of each sentence
+    max_length: int | KerasTensor  # largest number of steps
+    static_shapes: bool = False  # whether tensors keep their shapes in all steps, as XLA needs
+    capacity: int | KerasTensor | None = None  # steps that static shapes have room for at first
+    coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
+
+
+class CacheSchedule(NamedTuple):
+    """The capacities of a static state during a search.
+
+    The cost of a step grows with the capacity, and most searches end long before their limit.
+    """
+
+    capacities: Sequence[int | KerasTensor]  # numbers of positions, smallest first
+    resize: Callable[[StepState, int | KerasTensor], StepState]  # changes a state's capacity
+
+
+class SpecialIds(NamedTuple):
+    """Ids with a meaning for searches. A search never chooses padding and start."""
+
+    pad: int
+    start: int
+    end: int
+
+
+class Hypotheses(NamedTuple):
+    """The results of a search for each sentence, best first.
+
+    A hypothesis ends with the end token, or at its sentence's limit. A missing hypothesis has
+    padding as `ids`, 0 as `lengths` and `NEG_INF` as `scores`.
+    """
+
+    ids: KerasTensor  # int32 (B, N, L): tokens with the end token, then padding
+    lengths: KerasTensor  # int32 (B, N): number of tokens with the end token
+    log_probabilities: KerasTensor  # float32 (B, N), nats
+    scores: KerasTensor  # float32 (B, N): log-probability divided by length penalty
+
+
+class LengthPenalty(NamedTuple):
+    """((c + length) / (c + 1))^α, by which the log-probability of a hypothesis is divided.
+
+    c = 5 is the penalty of Wu et al. 2016, equation 14, and of the paper (section 6.1, α = 0.6).
+    c = 0 is length^α, as in Transformers, Marian and CTranslate2. Lengths are int (...), numbers of
+    tokens with the end token. The penalty of length 1 is 1.
+
+    Example:
+        >>> float(LengthPenalty(1.0)(np.array(7))), float(LengthPenalty(1.0, 0.0)(np.array(7)))
+        (2.0, 7.0)
+    """
+
+    alpha: float | KerasTensor = 0.6  # α; 0 turns the penalty off
+    offset: float = 5.0  # c
+
+    def __call__(self, lengths: KerasTensor) -> KerasTensor:
+        ratio = (self.offset + ops.cast(lengths, "float32")) / (self.offset + 1.0)
+        return ops.power(ratio, self.alpha)
+
+
+def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> KerasTensor:
+    """Writes `tokens` (...) into `ids` (..., L) at position `index` of the last axis."""
+    here = ops.equal(ops.arange(ops.shape(ids)[-1]), index)  # (L,)
+    return ops.where(here, tokens[..., None], ids)
+
 
 Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
 """grammar(log-probabilities, ids, count, facts) -> log-probabilities.
@@ -67,25 +153,16 @@ def is_off(value: KerasTensor | tuple) -> bool:
 class Constraints:
     """Limits on the choices of a search that are the same for all sentences.
 
-    Attributes:
-        word_starts: ids of the pieces that begin a word; see `Problem.prefix`.
-        excluded: ids that are never chosen, in addition to padding and start.
-        no_repeat_ngram_size: no sequence of this many tokens appears twice in a hypothesis
-            (Paulus et al. 2017, section 2.5); 0: off.
-        repetition_penalty: factor of the log-probabilities of tokens that the hypothesis already
-            contains; 1: off. Scores include it. Keskar et al. 2019, section 4.1, divide logits
-            instead.
-        grammar: function that excludes tokens which must not follow; None: all may follow.
-
-    Raises:
-        InputError: if a number is out of range.
+    No n-gram is repeated in a hypothesis, as in Paulus et al. 2017, section 2.5. The penalty of
+    repetition multiplies log-probabilities of tokens that the hypothesis already contains, and
+    scores include it. Keskar et al. 2019, section 4.1, divide logits instead.
     """
 
-    word_starts: tuple[int, ...] = ()
-    excluded: tuple[int, ...] = ()
-    no_repeat_ngram_size: int = 0
-    repetition_penalty: float = 1.0
-    grammar: Grammar | None = None
+    word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    excluded: tuple[int, ...] = ()  # ids that are never chosen, besides padding and start
+    no_repeat_ngram_size: int = 0  # the number of tokens, n; 0: off
+    repetition_penalty: float = 1.0  # at least 1, which is off
+    grammar: Grammar | None = None  # excludes tokens that must not follow
 
     def __post_init__(self) -> None:
         if self.no_repeat_ngram_size < 0:
@@ -103,27 +180,16 @@ class Constraints:
 class SearchOptions:
     """The options of a search.
 
-    Attributes:
-        max_length: the largest limit of the sentences, L; an int32 scalar may be a tensor.
-        special: ids of padding, start and end.
-        beam_size: live hypotheses of a sentence in a beam search, W.
-        num_hypotheses: number of hypotheses that a beam search returns, N <= W.
-        penalty: the length penalty. Its exponent is at least 0 in a beam search, and a scalar
-            tensor may change it between calls of one graph. Without a beam, it scales scores only.
-        early_stopping: the rule that ends the beam search of a sentence, a key of
-            `beam.EARLY_STOPPING`.
-        bounded: whether to stop the beam search of a sentence when its N best cannot improve. The
-            results are the same with and without it.
-        constraints: limits on the choices.
-        drop_finished: whether to remove finished sentences from the batch; see `run_search`.
+    In a beam search, the exponent of the length penalty is at least 0, and a scalar tensor may
+    change it between calls of one graph. Without a beam, the penalty scales scores only.
     """
 
-    max_length: int | KerasTensor
+    max_length: int | KerasTensor  # the largest limit of the sentences, L; may be an int32 scalar
     special: SpecialIds
-    beam_size: int = 4
-    num_hypotheses: int = 1
+    beam_size: int = 4  # live hypotheses of a sentence in a beam search, W
+    num_hypotheses: int = 1  # the number that a beam search returns, N <= W
     penalty: LengthPenalty = LengthPenalty()
-    early_stopping: bool | str = True
-    bounded: bool = True
+    early_stopping: bool | str = True  # ends the search of a sentence; in `beam.EARLY_STOPPING`
+    bounded: bool = True  # whether to stop when the N best cannot improve; the results are equal
     constraints: Constraints = field(default_factory=Constraints)
-    drop_finished: bool = False
+    drop_finished: bool = False  # whether finished sentences leave the batch; see `run_search`

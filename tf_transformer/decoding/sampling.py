@@ -7,16 +7,17 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.constraints import Ranked, SoFar, rank_next
-from tf_transformer.decoding.hypotheses import (
+from tf_transformer.decoding.loop import run_search
+from tf_transformer.decoding.problem import (
     NEG_INF,
     Hypotheses,
-    LengthPenalty,
-    SpecialIds,
+    Problem,
+    SearchOptions,
+    Step,
     StepState,
+    is_off,
     set_column,
 )
-from tf_transformer.decoding.loop import run_search
-from tf_transformer.decoding.problem import Problem, SearchOptions, Step, is_off
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
@@ -28,19 +29,12 @@ Choose = Callable[[Ranked, KerasTensor], tuple[KerasTensor, KerasTensor]]
 class Sampling:
     """The distribution that tokens are drawn from.
 
-    Attributes:
-        temperature: divides logits. Below 1, likely tokens become likelier. A scalar tensor may
-            change between calls of one graph.
-        top_k: number of likeliest tokens that can be drawn; 0: all.
-        top_p: only the fewest likeliest tokens with at least this total probability can be drawn
-            (nucleus sampling, Holtzman et al. 2020); 1: all. Applied after temperature and top_k.
-
-    Raises:
-        InputError: if a number is out of range.
+    With `top_p` below 1, only the fewest likeliest tokens with at least this total probability can
+    be drawn (nucleus sampling, Holtzman et al. 2020), after temperature and `top_k`.
     """
 
-    temperature: float = 1.0
-    top_k: int = 0
+    temperature: float = 1.0  # divides logits; a scalar tensor may change between calls of a graph
+    top_k: int = 0  # number of likeliest tokens that can be drawn; 0: all
     top_p: float = 1.0
 
     def __post_init__(self) -> None:
@@ -67,28 +61,19 @@ class SampleState(NamedTuple):
     state: StepState
     problem: Problem
 
+    @property
+    def done(self) -> KerasTensor:
+        """Which sentences have a final result, bool (B,)."""
+        return ops.all(self.finished, axis=1)
+
 
 def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypotheses:
     """Adds the likeliest next token until the end token or the sentence's limit.
 
-    Args:
-        step: the step function and its first state, for one hypothesis of each sentence.
-        problem: the limits and other facts of each sentence.
-        options: the options of the search.
+    `beam_search` describes the arguments; the step function has one hypothesis of each sentence.
 
     Returns:
         `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
-
-    Example:
-        >>> log_p = np.log([0.01, 0.01, 0.4, 0.5, 0.08]).astype("float32")  # id 2 ends a sentence
-        >>> def step(ids, state, index):
-        ...     return ops.broadcast_to(log_p, (*ids.shape, 5)), state
-        >>> special = SpecialIds(pad=0, start=1, end=2)
-        >>> options = SearchOptions(max_length=3, special=special)
-        >>> problem = Problem(limits=np.array([3]))
-        >>> best = greedy_search(Step(step, StepState(())), problem, options)
-        >>> np.asarray(best.ids).tolist()
-        [[[3, 3, 3]]]
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -108,11 +93,10 @@ def sample(step: Step, problem: Problem, options: SearchOptions, sampling: Sampl
         step: the step function and its first state, for N hypotheses of each sentence.
         problem: the limits of each sentence, and its random numbers `uniforms` (B, N, L or more).
         options: the options of the search.
-        sampling: temperature, top_k and top_p.
+        sampling: temperature, top_k and top_p, which do not change log-probabilities.
 
     Returns:
-        `Hypotheses`, sorted by score. Some of them may be equal. Temperature, top_k and top_p do
-        not change log-probabilities.
+        `Hypotheses`, sorted by score. Some of them may be equal.
 
     Raises:
         InputError: for a problem without random numbers.
@@ -139,12 +123,8 @@ def sample(step: Step, problem: Problem, options: SearchOptions, sampling: Sampl
 def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
     """Applies temperature, `top_k` and `top_p` to ranked tokens.
 
-    Args:
-        log_p: float32 tensor (..., k), largest first. `NEG_INF` may stand at any place.
-        sampling: temperature, `top_k` and `top_p`.
-
-    Returns:
-        unnormalized probabilities, float32 (..., k); 0 for tokens that cannot be drawn.
+    Log-probabilities (..., k), largest first, give unnormalized probabilities (..., k); 0 for
+    tokens that cannot be drawn. `NEG_INF` may stand at any place.
     """
     if sampling.top_k:  # excluded tokens may stand among the first ones and do not count
         rank = ops.cumsum(ops.cast(log_p > NEG_INF / 2, "int32"), axis=-1)
@@ -164,15 +144,9 @@ def _run(
     count: int,
     choose: Choose,
 ) -> Hypotheses:
-    """Runs the search.
+    """Runs a search of a number of hypotheses of each sentence.
 
-    Args:
-        step: the step function and its first state.
-        problem: the problem of each sentence.
-        options: the options of the search.
-        hypotheses: number of hypotheses of each sentence.
-        count: number of the likeliest tokens that `choose` needs; 0: all.
-        choose: selects the next token of each hypothesis.
+    `choose` selects the next token of each from the `count` likeliest tokens; 0: from all.
     """
     special = options.special
 
@@ -210,19 +184,15 @@ def _run(
         problem=problem.within_limits(),
     )
     return run_search(
-        extend,
-        start,
-        lambda now: ops.all(now.finished, axis=1),
-        lambda now: _hypotheses(now, special, options.penalty),
-        options,
-        step.cache_schedule,
+        extend, start, lambda now: _hypotheses(now, options), options, step.cache_schedule
     )
 
 
-def _hypotheses(final: SampleState, special: SpecialIds, penalty: LengthPenalty) -> Hypotheses:
+def _hypotheses(final: SampleState, options: SearchOptions) -> Hypotheses:
+    penalty, pad = options.penalty, options.special.pad
     possible = final.log_probabilities > NEG_INF / 2
     return Hypotheses(
-        ids=ops.where(possible[..., None], final.ids, special.pad),
+        ids=ops.where(possible[..., None], final.ids, pad),
         lengths=ops.where(possible, final.lengths, 0),
         log_probabilities=ops.where(possible, final.log_probabilities, NEG_INF),
         scores=ops.where(possible, final.log_probabilities / penalty(final.lengths), NEG_INF),

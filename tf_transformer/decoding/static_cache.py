@@ -8,7 +8,7 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.decoding.cache import Kept, Step, first_ancestors
+from tf_transformer.decoding.cache import Cache, Kept, Step
 from tf_transformer.kernels.attention import Dropout, HeadOutput
 from tf_transformer.layers.stored import KeyValue
 
@@ -34,17 +34,11 @@ class StaticArrays(NamedTuple):
 
 @dataclass(frozen=True)
 class StaticKeyValue:
-    """`Stored` keys and values of fixed size.
-
-    Args:
-        arrays: the keys and values.
-        groups: number of heads of keys and values, G.
-        start: int32 scalar, the first row that `with_new` writes.
-    """
+    """`Stored` keys and values of fixed size."""
 
     arrays: StaticArrays
-    groups: int
-    start: KerasTensor | int = 0
+    groups: int  # number of heads of keys and values, G
+    start: KerasTensor | int = 0  # the first row that `with_new` writes
 
     def with_new(self, new: KeyValue) -> StaticKeyValue:
         """Writes `new` (B, G, T, K) from row `start` on."""
@@ -66,17 +60,13 @@ class StaticKeyValue:
         return kernels.current().static_attention(query, *self.arrays, self.groups, mask, bias)
 
 
-class StaticCache:
+class StaticCache(Cache):
     """A cache of fixed size. Each step writes the next rows.
 
     After the last row, steps overwrite the first ones again. So a cache with fewer rows than the
     search needs keeps the rows of the latest steps.
 
-    Args:
-        beam_size: number of hypotheses of each sentence, W.
-        groups: number of heads of keys and values, G.
-        columns: number of the prompt's columns, P; None: there is no prompt.
-        window: number of latest positions that steps attend to; None: all.
+    `groups` is the number of heads of keys and values, G. `Cache` describes the other arguments.
     """
 
     def __init__(
@@ -86,22 +76,20 @@ class StaticCache:
         columns: int | KerasTensor | None = None,
         window: int | None = None,
     ):
-        self.beam_size = beam_size
+        super().__init__(beam_size, columns, window)
         self.groups = groups
-        self.columns = 0 if columns is None else columns
-        self.window = window
 
     def start(self, stored: list[KeyValue], visible: KerasTensor | None) -> Kept:
         """Makes a cache without capacity for steps. Call `resize` next."""
         batch, _, columns, _ = ops.shape(stored[0].key)
-        ancestors = first_ancestors((batch, self.beam_size, columns), visible)
+        ancestors = self.first_ancestors(batch, columns, visible)
         return Kept(ancestors, list(map(StaticArrays.of, stored)))
 
     def begin(self, kept: Kept, index: KerasTensor) -> Step:
         ancestors, arrays = kept
-        batch, rows, beam_size = ops.shape(ancestors)[0], ops.shape(ancestors)[2], self.beam_size
-        own_rows = ops.broadcast_to(ops.eye(beam_size, dtype="bool"), (batch, *[beam_size] * 2))
-        start = (index * beam_size) % (rows - self.columns) + self.columns
+        batch, rows = ops.shape(ancestors)[0], ops.shape(ancestors)[2]
+        own_rows = self.own_rows(batch)
+        start = (index * self.beam_size) % (rows - self.columns) + self.columns
         earlier = [StaticKeyValue(layer, self.groups, start) for layer in arrays]
         ancestors = ops.slice_update(ancestors, (0, 0, start), own_rows)
         positions = self._positions(rows, index)
@@ -127,7 +115,7 @@ class StaticCache:
 
 
 def limited(count: int | KerasTensor, window: int | None) -> int | KerasTensor:
-    """Returns `count`, or `window` if there is a window and it is smaller."""
+    """`count`, or `window` if there is a window and it is smaller."""
     if window is None:
         return count
     return min(window, count) if isinstance(count, int) else ops.minimum(window, count)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.shape import flatten_positions, unflatten_positions
 
 _STORED: dict[int, KerasTensor] = {}  # matrices that callers store, by the id of the embedding
 

@@ -38,11 +38,7 @@ def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
     `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
     {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
     Both take "model", the place of a model in `models`; the first is the default. An error is
-    {"error": "one sentence"}. A full queue has the status 503.
-
-    Args:
-        models: the models, from texts to predictions.
-        capacity: most lines in the queue.
+    {"error": "one sentence"}. A full queue, of `capacity` lines, has the status 503.
     """
     demo = Demo(models, capacity)
     return Starlette(
@@ -77,15 +73,10 @@ class Demo:
 
     async def info(self, request: Request) -> Response:
         """The features of the models and the limits of requests, as JSON."""
+        names = ("name", "languages", "limits", "samples", "can_align")
         models = [
-            {
-                "name": model.name,
-                "languages": model.languages,
-                "limits": model.limits,
-                "controls": {name: each._asdict() for name, each in model.controls.items()},
-                "samples": model.samples,
-                "can_align": model.can_align,
-            }
+            {name: getattr(model, name) for name in names}
+            | {"controls": {name: control._asdict() for name, control in model.controls.items()}}
             for model in self._models
         ]
         return JSONResponse({"models": models, "limits": LIMITS}, headers=HEADERS)
@@ -97,45 +88,30 @@ class Demo:
         options = read_options(body, model)
         refuse_others(body)
         lines = await self._run(model.n_best, texts, options)
-        return JSONResponse(
-            {
-                "lines": [
-                    [
-                        {
-                            "text": one_line(prediction.text),
-                            "score": prediction.score,
-                            "notices": prediction.notices,
-                        }
-                        for prediction in line
-                    ]
-                    for line in lines
-                ]
-            },
-            headers=HEADERS,
-        )
+        shown_lines = [
+            [{"text": one_line(x.text), "score": x.score, "notices": x.notices} for x in line]
+            for line in lines
+        ]
+        return JSONResponse({"lines": shown_lines}, headers=HEADERS)
 
     async def align(self, request: Request) -> Response:
         """The attention weights between words for the pairs of a request, as JSON."""
         body = await read_json(request)
         model = self._read_model(body)
-        if not model.can_align:
-            raise HTTPException(404, "This model gives no attention weights.")
+        require(model.can_align, "This model gives no attention weights.", status=404)
         texts, predictions = read_texts(body, "texts"), read_texts(body, "predictions")
         refuse_others(body)
-        if len(texts) != len(predictions):
-            raise HTTPException(
-                400, f"Expected as many predictions as texts, {len(texts)}, got {len(predictions)}."
-            )
+        count, found = len(texts), len(predictions)
+        require(count == found, f"Expected as many predictions as texts, {count}, got {found}.")
         weights = await self._run(model.align, list(zip(texts, predictions, strict=True)))
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
     def _read_model(self, body: dict[str, Any]) -> DemoModel:
         """Takes the model out of a body."""
         place = body.pop("model", 0)
-        if type(place) is not int or not 0 <= place < len(self._models):
-            raise HTTPException(
-                400, f"Expected 0 to {len(self._models) - 1} as model, got {shown(place)}."
-            )
+        last = len(self._models) - 1
+        is_place = type(place) is int and 0 <= place <= last
+        require(is_place, f"Expected 0 to {last} as model, got {shown(place)}.")
         return self._models[place]
 
     async def _run(self, function: Any, items: Sequence[Any], *options: Hashable) -> Sequence[Any]:
@@ -150,11 +126,7 @@ class Demo:
 
 
 async def read_json(request: Request) -> dict[str, Any]:
-    """Reads the JSON object of a request.
-
-    Raises:
-        HTTPException: for another content type, more than `LIMITS["bytes"]`, or other content.
-    """
+    """Reads the JSON object of a request."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         # Pages of other sites need permission to send this type.
         raise HTTPException(415, "Expected the content type application/json.")
@@ -173,60 +145,49 @@ async def read_json(request: Request) -> dict[str, Any]:
 
 
 def read_options(body: dict[str, Any], model: DemoModel) -> Options:
-    """Takes the values of a model's controls out of a body, rounded to steps, without defaults.
-
-    Raises:
-        HTTPException: for a value out of range.
-    """
+    """Takes the values of a model's controls out of a body, rounded to steps, without defaults."""
     options = {}
     for name, control in model.controls.items():
         if name not in body:
             continue
         value = body.pop(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not is_number or not control.lowest <= value <= control.highest:
-            raise HTTPException(
-                400,
-                f"Expected a number from {control.lowest} to {control.highest} as {name}, "
-                f"got {shown(value)}.",
-            )
+        require(
+            is_number and control.lowest <= value <= control.highest,
+            f"Expected a number from {control.lowest} to {control.highest} as {name}, "
+            f"got {shown(value)}.",
+        )
         if value != control.default:
             options[name] = round(round(value / control.step) * control.step, 6)
     return tuple(options.items())
 
 
 def read_texts(body: dict[str, Any], name: str) -> list[str]:
-    """Takes a list of texts out of a body.
-
-    Args:
-        body: the JSON object of the request.
-        name: the key of the list.
-
-    Raises:
-        HTTPException: for a missing list, another value, too many texts, or a text that is too
-            long.
-    """
+    """Takes the list of texts with a name out of a body."""
     texts = body.pop(name, None)
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
         raise HTTPException(400, f"Expected a list of texts as {name}, got {shown(texts)}.")
-    if not 0 < len(texts) <= LIMITS["lines"]:
-        raise HTTPException(
-            400, f"Expected 1 to {LIMITS['lines']} {name} in a request, got {len(texts)}."
-        )
+    most, longest, count = LIMITS["lines"], LIMITS["characters"], len(texts)
+    require(0 < count <= most, f"Expected 1 to {most} {name} in a request, got {count}.")
     for number, text in enumerate(texts, 1):
-        if len(text) > LIMITS["characters"]:
-            raise HTTPException(
-                413,
-                f"Text {number} of {name} has {len(text):,} characters; "
-                f"at most {LIMITS['characters']:,} are allowed.",
-            )
+        require(
+            len(text) <= longest,
+            f"Text {number} of {name} has {len(text):,} characters; at most {longest:,} are "
+            "allowed.",
+            status=413,
+        )
     return list(map(well_formed, texts))
 
 
 def refuse_others(body: dict[str, Any]) -> None:
     """Refuses a request with unknown keys: keys that are left in the body."""
-    if body:
-        raise HTTPException(400, f"This model has no option {shown(next(iter(body)))}.")
+    require(not body, f"This model has no option {shown(next(iter(body), ''))}.")
+
+
+def require(is_met: bool, message: str, status: int = 400) -> None:
+    """Refuses a request that does not meet a condition."""
+    if not is_met:
+        raise HTTPException(status, message)
 
 
 def shown(value: Any) -> str:

@@ -24,11 +24,8 @@ class Batches:
     """A queue of calls. Calls of the same function with equal options run as one batch.
 
     While a batch runs, the queue collects calls for the next batch. A single call is not delayed,
-    and batches grow with the load. Use the queue as an asynchronous context manager.
-
-    Args:
-        largest: most items in a batch of several calls.
-        capacity: most items in the queue.
+    and batches grow with the load. Use the queue as an asynchronous context manager. A batch of
+    several calls has at most `largest` items, and the queue at most `capacity`.
 
     Example:
         >>> async def lengths():
@@ -62,11 +59,7 @@ class Batches:
     async def __call__(
         self, function: Callable[..., Sequence[Any]], items: Sequence[Any], *options: Hashable
     ) -> Sequence[Any]:
-        """The results of `function(items, *options)`, one for each item.
-
-        Raises:
-            FullError: when the queue has no room for the items.
-        """
+        """The results of `function(items, *options)`, one for each item; or a `FullError`."""
         if sum(len(call.items) for call in self._queue) + len(items) > self._capacity:
             raise FullError
         call = Call((function, options), items, asyncio.get_running_loop().create_future())

@@ -7,9 +7,10 @@ import pathlib
 import re
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -17,7 +18,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
-from tf_transformer.inference.predictor import Prediction, predictions_of, with_notices
+from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.run.purpose import direction_of
@@ -43,10 +44,7 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class VariableConfig(DecodeConfig):
-    """Options with variables as values; an object is equal only to itself.
-
-    TensorFlow's variables have no hash.
-    """
+    """Options with variables, which have no hash; an object is equal only to itself."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -55,37 +53,20 @@ class VariableConfig(DecodeConfig):
         """Checks nothing: the run's options have been checked, and controls have ranges."""
 
 
-class DemoModel(Protocol):
-    """The interface of a model of the demo, from texts to predictions.
+class DemoModel(ABC):
+    """A model of the demo, from texts to predictions; by default without controls or alignment."""
 
-    Attributes:
-        name: the name of the model on the page.
-        languages: codes of the source and target language, like en and de; empty: unknown.
-        limits: what the model is not good at, in one line; "": nothing is known.
-        controls: the controls of the search by name; {}: no controls.
-        samples: inputs to try.
-        example: an input for the first call, which traces the graphs.
-        can_align: whether `align` works.
-    """
+    name: str  # on the page
+    languages: Sequence[str] = ()  # codes of source and target, like en and de; (): unknown
+    limits: str = ""  # what the model is not good at, in one line; "": nothing is known
+    controls: Mapping[str, Control] = {}  # the controls of the search by name
+    samples: Sequence[str] = ()  # inputs to try
+    example: str = "a"  # an input for the first call, which traces the graphs
+    can_align: bool = False  # whether `align` works
 
-    name: str
-    languages: Sequence[str]
-    limits: str
-    controls: dict[str, Control]
-    samples: list[str]
-    example: str
-    can_align: bool
-
-    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
-        """The predictions for each text, best first; at least one.
-
-        Args:
-            texts: the inputs.
-            options: names and values of controls.
-
-        Raises:
-            InputError: when the model cannot be reached.
-        """
+    @abstractmethod
+    def n_best(self, texts: Sequence[str], options: Options) -> NBest:
+        """The predictions for each text; an `InputError` when the model cannot be reached."""
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
         """The attention weights between words for each pair of a text and a prediction.
@@ -93,36 +74,35 @@ class DemoModel(Protocol):
         Rows are words of the prediction, and columns words of the text; see `join_pieces`. The end
         tokens are left out.
         """
+        raise InputError(f"{self.name} gives no attention weights. Give --run_dir.")
 
 
-class RunModel:
-    """A run of any task. Runs with a search have controls. Translators also align words.
-
-    Args:
-        run: the run.
-        dtype: dtype of weights and computation, float32 or bfloat16.
-
-    Raises:
-        InputError: when a file of the run is missing or broken.
-    """
+class RunModel(DemoModel):
+    """A run of any task. Runs with a search have controls. Translators also align words."""
 
     def __init__(self, run: Run, dtype: str = "float32"):
         folder = run.folder
         self.name = os.path.basename(os.path.abspath(folder.path))
-        self.languages: Sequence[str] = direction_of(run.config)
+        self.languages = direction_of(run.config)
         self.limits = first_limit(folder.path / CARD)
         texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
         self.can_align = hasattr(self._predictor, "align")
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
-        searches = isinstance(self._predictor, TextPredictor)
-        self.controls = controls_of(self._predictor.config) if searches else {}
+        if isinstance(self._predictor, TextPredictor):
+            config = self._predictor.config
+            beam, penalty = config.beam_size, config.length_penalty
+            heat = config.temperature if config.sampling else 0  # 0: no sampling
+            self.controls = {
+                "beam_size": Control("Beam size", beam, 1, max(10, beam), 1),
+                "length_penalty": Control("Length penalty", penalty, 0, max(2, penalty), 0.1),
+                "temperature": Control("Temperature (0: no sampling)", heat, 0, max(2, heat), 0.1),
+            }
         self._length_penalty, self._temperature = tf.Variable(0.0), tf.Variable(1.0)
         self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
 
-    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
-        """The predictions for each text; see `DemoModel`."""
+    def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         if not self.controls:
             return self._predictor.n_best(texts)
         values = {name: control.default for name, control in self.controls.items()} | dict(options)
@@ -133,11 +113,10 @@ class RunModel:
         return searching.n_best(texts)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        """The attention weights between words; see `DemoModel`."""
         texts, predictions = zip(*pairs, strict=True)
         return [
-            join_pieces(each.weights, each.target, each.source)[:-1, :-1].round(3).tolist()
-            for each in self._predictor.align(texts, predictions)
+            join_pieces(weights, target, source)[:-1, :-1].round(3).tolist()
+            for source, target, weights in self._predictor.align(texts, predictions)
         ]
 
     def _with_search(self, beam_size: int, sampling: bool) -> TextPredictor:
@@ -167,74 +146,26 @@ def first_limit(card: pathlib.Path) -> str:
     return " ".join(found[1].split()) if found else ""
 
 
-def controls_of(config: DecodeConfig) -> dict[str, Control]:
-    """The controls, with the options of a search as defaults. Temperature 0: no sampling."""
-    beam, penalty = config.beam_size, config.length_penalty
-    temperature = config.temperature if config.sampling else 0
-    return {
-        "beam_size": Control("Beam size", beam, 1, max(10, beam), 1),
-        "length_penalty": Control("Length penalty", penalty, 0, max(2, penalty), 0.1),
-        "temperature": Control(
-            "Temperature (0: no sampling)", temperature, 0, max(2, temperature), 0.1
-        ),
-    }
-
-
-class SavedModel:
-    """An exported translator, with the search of the export.
-
-    Args:
-        path: the folder of one version, like served/x/1.
-
-    Raises:
-        InputError: for a folder without such a SavedModel.
-    """
-
-    example = "a"
-    languages: Sequence[str] = ()
-    limits = ""
-    can_align = False
+class SavedModel(DemoModel):
+    """An exported translator, with the search of the export, in a folder like served/x/1."""
 
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
-        self.controls: dict[str, Control] = {}
-        self.samples: list[str] = []
         self._translator = SavedTranslator(path)
 
-    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
-        """The translations of each text; see `DemoModel`. There are no options."""
+    def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         return self._translator.n_best(texts)
 
-    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        """Raises an `InputError`: a SavedModel has no attention weights."""
-        raise InputError("a SavedModel has no attention weights. Give --run_dir.")
 
-
-class ServedModel:
-    """A model on TF Serving, over REST.
-
-    Args:
-        server: host:port of the REST interface.
-        model: the name of the model on the server.
-
-    Raises:
-        InputError: when the server does not answer, or does not have the model.
-    """
-
-    example = "a"
-    languages: Sequence[str] = ()
-    limits = ""
-    can_align = False
+class ServedModel(DemoModel):
+    """A model with a name on TF Serving, over its REST interface at host:port."""
 
     def __init__(self, server: str, model: str):
         self.name = f"{model} on {server}"
-        self.controls: dict[str, Control] = {}
-        self.samples: list[str] = []
         self._url = f"http://{server}/v1/models/{model}"
         self._answer(self._url)
 
-    def n_best(self, texts: Sequence[str], options: Options) -> list[list[Prediction]]:
-        """The predictions for each text; see `DemoModel`. There are no options."""
+    def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         content = {"signature_name": "n_best", "instances": [{"text": text} for text in texts]}
         rows = self._answer(f"{self._url}:predict", content).get("predictions")
         if not isinstance(rows, list) or len(rows) != len(texts):
@@ -242,10 +173,6 @@ class ServedModel:
                 f"expected {len(texts)} predictions from {self._url}, got {rows!r:.80}."
             )
         return list(map(_predictions, texts, rows))
-
-    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
-        """Raises an `InputError`: a server gives no attention weights."""
-        raise InputError("a server gives no attention weights. Give --run_dir.")
 
     def _answer(self, url: str, content: Any = None) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode("ascii")

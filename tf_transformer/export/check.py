@@ -1,14 +1,21 @@
-"""Compares a SavedModel, run as a server runs it, with the predictor from which it was exported."""
+"""Runs a SavedModel as a server does, and compares it with the predictor that was exported."""
 
+import contextlib
+import json
+import os
 import pathlib
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, NamedTuple
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export.session import Request, Session
 from tf_transformer.export.warm_up import signature_inputs
 from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor
+from tf_transformer.machine.gpus import WITHOUT_GPUS
 
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.05}
@@ -18,19 +25,74 @@ MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5, "int8": 0.0}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0, "int8": 1.0}
 
 
+class Request(NamedTuple):
+    """A request in the format of TF Serving's REST interface."""
+
+    signature_name: str
+    inputs: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Session:
+    """A process of `run_in_session.py`; `session` starts it."""
+
+    process: subprocess.Popen
+    output: IO[bytes]  # the file with its standard output
+    errors: IO[bytes]  # the file with its errors
+
+    def load(self) -> None:
+        """Lets the process load the SavedModel."""
+        self._write("\n")
+
+    def send(self, requests: Sequence[Request]) -> None:
+        """Sends requests after `load`. The process answers them while this one goes on."""
+        self._write("".join(json.dumps(request._asdict()) + "\n" for request in requests))
+
+    def outputs(self) -> list[dict[str, Any]]:
+        """The outputs for each request, by name; waits for them, and ends the process."""
+        self.process.communicate()
+        for file in (self.output, self.errors):
+            file.seek(0)
+        output, errors = self.output.read().decode("utf-8"), self.errors.read().decode("utf-8")
+        if self.process.returncode:
+            raise RuntimeError(f"the export does not run in a session:\n{errors}")
+        return [json.loads(line)["outputs"] for line in output.split("\n")[:-1]]
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # `outputs` reports a process that has failed
+            if self.process.stdin:
+                self.process.stdin.write(text.encode())
+                self.process.stdin.flush()
+
+
+@contextlib.contextmanager
+def session(saved_model: pathlib.Path) -> Iterator[Session]:
+    """Starts a process, which imports TensorFlow while this one writes the SavedModel.
+
+    It computes on the CPU, because a training run may hold the memory of all GPUs.
+    """
+    program = pathlib.Path(__file__).with_name("run_in_session.py")
+    words = [sys.executable, str(program), str(saved_model), "--requests", "--wait"]
+    with (
+        # A full pipe would stop the process until this one reads, so the outputs go to files.
+        tempfile.TemporaryFile() as output,
+        tempfile.TemporaryFile() as errors,
+        subprocess.Popen(
+            words,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=errors,
+            env=os.environ | WITHOUT_GPUS,
+        ) as process,
+    ):
+        yield Session(process, output, errors)
+
+
 class Answer(NamedTuple):
     """The outputs of a signature for one sentence."""
 
     texts: list[str]  # the first string of each output of strings
     scores: list[float]  # all numbers of all outputs
-
-    def agrees_with(self, other: "Answer", tolerance: float) -> bool:
-        """Whether the texts are equal and the scores differ by at most the tolerance."""
-        return (
-            self.texts == other.texts
-            and len(self.scores) == len(other.scores)
-            and all(abs(a - b) <= tolerance for a, b in zip(self.scores, other.scores, strict=True))
-        )
 
 
 def check(
@@ -38,14 +100,8 @@ def check(
 ) -> None:
     """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
 
-    Args:
-        session: the process for the SavedModel.
-        saved_model: the folder of the SavedModel.
-        predictor: the predictor from which it was exported.
-        sentences: the check sentences.
-
     Raises:
-        RuntimeError: when the process fails, or too many answers differ.
+        RuntimeError: when the process fails, or too many answers differ from the predictor's.
     """
     requests = [
         Request(name, {inputs[0]: list(sentences)})
@@ -70,22 +126,13 @@ def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
     If a sentence has several strings, only the first counts, because rounding may swap later
     strings. The score `NEG_INF` of an empty place is left out.
     """
-    names = sorted(outputs)
-    rows = zip(*(outputs[name] for name in names), strict=True)
-    return [_answer(row) for row in rows]
-
-
-def _answer(row: Sequence[Any]) -> Answer:
-    lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
-    return Answer(
-        texts=[values[0] for values in lists if isinstance(values[0], str)],
-        scores=[
-            value
-            for values in lists
-            for value in values
-            if not isinstance(value, str) and value != NEG_INF
-        ],
-    )
+    found = []
+    for row in zip(*(outputs[name] for name in sorted(outputs)), strict=True):
+        lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
+        texts = [values[0] for values in lists if isinstance(values[0], str)]
+        numbers = [x for values in lists for x in values if not isinstance(x, str)]
+        found.append(Answer(texts, [x for x in numbers if x != NEG_INF]))
+    return found
 
 
 def compare(
@@ -95,25 +142,18 @@ def compare(
     expected: Sequence[Answer],
     outputs: Sequence[Answer],
 ) -> None:
-    """Compares the answers of a signature with the answers of the predictor.
+    """Raises a `RuntimeError` when more answers differ than rounding explains.
 
-    Args:
-        signature: name of the signature, for the error message.
-        predictor: the predictor; its dtype and search determine the tolerance.
-        sentences: the check sentences.
-        expected: the answers of the predictor.
-        outputs: the answers of the SavedModel.
-
-    Raises:
-        RuntimeError: when more answers differ than rounding explains. It shows the first
-            difference.
+    It shows the first answer that differs from the `expected` answer of the predictor.
     """
     dtype = dtype_of(predictor.model)
     tolerance = SCORE_TOLERANCE[dtype]
     differences = [
         f"Input: {sentence!r}; run: {a.texts} {a.scores}; export: {b.texts} {b.scores}."
         for sentence, a, b in zip(sentences, expected, outputs, strict=True)
-        if not a.agrees_with(b, tolerance)
+        if a.texts != b.texts
+        or len(a.scores) != len(b.scores)
+        or not all(abs(x - y) <= tolerance for x, y in zip(a.scores, b.scores, strict=True))
     ]
     fractions = MAX_DIFFERENT_SAMPLING if predictor.config.sampling else MAX_DIFFERENT
     if len(differences) > fractions[dtype] * len(sentences):

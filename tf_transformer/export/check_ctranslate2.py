@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from tf_transformer.config import Quantization
 from tf_transformer.files.writing import one_line
@@ -29,48 +29,41 @@ MAX_DIFFERENT = 0.5
 PROCESSOR = pathlib.Path("/proc/cpuinfo")  # of Linux; other systems have no such file
 
 
-class Agreement(NamedTuple):
-    """The differences between a folder and the translator from which it was exported."""
-
-    sentences: int  # number of sentences
-    different: int  # number of different translations
-    score_difference: float  # largest relative difference between scores of the same translation
-    largest: str  # a message about the sentence with the largest difference
-
-    def __str__(self) -> str:
-        return (
-            f"{self.different} of {self.sentences} translations differ from the run, "
-            f"scores of the same translations by at most {self.score_difference:.1e}"
-        )
-
-
 def check(
     folder: pathlib.Path,
     translator: Translator,
     sentences: Sequence[str],
     quantization: Quantization,
-) -> Agreement:
-    """Runs a folder in a fresh process, and compares it with the translator.
+) -> str:
+    """Runs a folder in a fresh process, compares it with the translator, and returns a summary.
 
-    Args:
-        folder: the folder of the CTranslate2 model.
-        translator: the translator from which it was exported.
-        sentences: the check sentences.
-        quantization: dtype of the stored weights, which determines the tolerance.
+    Compares the translations of both, and both scores of the translator's translations. The
+    quantization, which is the dtype of the stored weights, determines the tolerance.
 
     Raises:
         RuntimeError: when scores of the same translations differ by more than the tolerance, or
             most translations differ.
     """
-    agreement = compare(folder, translator, sentences)
-    if agreement.score_difference > SCORE_TOLERANCE[quantization]:
+    texts = [one_line(found.text) for found in translator(sentences)]
+    others = [one_line(row["translation"]) for row in run(folder, sentences)]
+    scores = [pair.score for pair in translator.score(sentences, texts)]
+    found = [row["score"] for row in run(folder, sentences, texts)]
+    differences = [abs(a - b) / max(1.0, abs(a)) for a, b in zip(scores, found, strict=True)]
+    n = max(range(len(differences)), key=differences.__getitem__)
+    if differences[n] > SCORE_TOLERANCE[quantization]:
         raise RuntimeError(
-            f"the export differs from the run it came from. {agreement.largest} In {quantization} "
-            f"the tolerance is {SCORE_TOLERANCE[quantization]}."
+            f"the export differs from the run it came from. Source: {sentences[n]!r}; translation: "
+            f"{texts[n]!r}; its score in the run: {scores[n]:.4f}, in the export: {found[n]:.4f}. "
+            f"In {quantization} the tolerance is {SCORE_TOLERANCE[quantization]}."
         )
-    if quantization == "float32" and agreement.different > MAX_DIFFERENT * len(sentences):
-        raise RuntimeError(f"the export differs from the run it came from: {agreement}.")
-    return agreement
+    different = sum(a != b for a, b in zip(texts, others, strict=True))
+    summary = (
+        f"{different} of {len(sentences)} translations differ from the run, scores of the same "
+        f"translations by at most {differences[n]:.1e}"
+    )
+    if quantization == "float32" and different > MAX_DIFFERENT * len(sentences):
+        raise RuntimeError(f"the export differs from the run it came from: {summary}.")
+    return summary
 
 
 def notes(quantization: Quantization) -> list[str]:
@@ -93,49 +86,10 @@ def notes(quantization: Quantization) -> list[str]:
     ]
 
 
-def compare(folder: pathlib.Path, translator: Translator, sentences: Sequence[str]) -> Agreement:
-    """Compares the translations of both, and both scores of the translator's translations.
-
-    Args:
-        folder: the folder of the CTranslate2 model.
-        translator: the translator from which it was exported.
-        sentences: the check sentences.
-    """
-    expected_texts = [one_line(each.text) for each in translator(sentences)]
-    found_texts = [one_line(row["translation"]) for row in run(folder, sentences)]
-    expected = translator.score(sentences, expected_texts)
-    scores = [row["score"] for row in run(folder, sentences, expected_texts)]
-    differences = [
-        abs(a.score - b) / max(1.0, abs(a.score)) for a, b in zip(expected, scores, strict=True)
-    ]
-    largest = max(range(len(differences)), key=differences.__getitem__)
-    return Agreement(
-        sentences=len(sentences),
-        different=sum(a != b for a, b in zip(expected_texts, found_texts, strict=True)),
-        score_difference=differences[largest],
-        largest=(
-            f"Source: {sentences[largest]!r}; translation: {expected_texts[largest]!r}; its score "
-            f"in the run: {expected[largest].score:.4f}, in the export: {scores[largest]:.4f}."
-        ),
-    )
-
-
 def run(
     folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
-    """Runs run_in_ctranslate2.py in a process that does not import TensorFlow.
-
-    Args:
-        folder: the folder of the CTranslate2 model.
-        sentences: the sources.
-        translations: translations to score; None: the program translates.
-
-    Returns:
-        the program's output for each sentence.
-
-    Raises:
-        RuntimeError: when the process fails.
-    """
+    """The outputs of run_in_ctranslate2.py, in a process that does not import TensorFlow."""
     program = pathlib.Path(__file__).with_name("run_in_ctranslate2.py")
     with tempfile.TemporaryDirectory() as temporary:
         command = [sys.executable, str(program), str(folder)]

@@ -29,13 +29,6 @@ def is_faster_compiled(run: Run, dtype: DType) -> bool:
 
     Prints both times. A time is the sum over `SINGLE_TEXTS` requests with one text each, and one
     request with all samples.
-
-    Args:
-        run: the run, with the options of the export.
-        dtype: dtype of weights and computation.
-
-    Raises:
-        InputError: when a time cannot be measured.
     """
     texts = run.folder.load_samples()
     work = {
@@ -43,7 +36,7 @@ def is_faster_compiled(run: Run, dtype: DType) -> bool:
         "decode_options": asdict(run.config.decode) | {"task_options": asdict(run.config.task)},
         **{"texts": texts, "dtype": dtype},
     }
-    plain, compiled = (_measure(work | {"jit_compile": each}) for each in (False, True))
+    plain, compiled = (_measure(work | {"jit_compile": is_on}) for is_on in (False, True))
     print(
         f"{SINGLE_TEXTS} single texts and {len(texts)} together: {plain:.3g} s, "
         f"{compiled:.3g} s with XLA."
@@ -64,15 +57,7 @@ def _measure(work: dict[str, Any]) -> float:
 def seconds(
     run_dir: str, texts: list[str], dtype: DType, decode_options: dict[str, Any], jit_compile: bool
 ) -> float:
-    """Seconds of all requests, after a first call of each request.
-
-    Args:
-        run_dir: folder of the run.
-        texts: the samples.
-        dtype: dtype of weights and computation.
-        decode_options: options of the search and of the task.
-        jit_compile: whether XLA compiles the search.
-    """
+    """Seconds of all requests, after a first call of each request."""
     predictor: Any = load_predictor(Run.load(run_dir, **decode_options), dtype)
     graph = predictor.graph(jit_compile)
     function, _ = graph.endpoints()["serving_default"]

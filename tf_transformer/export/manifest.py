@@ -4,18 +4,19 @@ Ops and their attributes are compared with `server_ops.tsv`. The dtypes that a s
 support are not compared.
 """
 
+import itertools
 import pathlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.core.framework.graph_pb2 import GraphDef
 from tensorflow.core.framework.node_def_pb2 import NodeDef
-from tensorflow.core.protobuf.meta_graph_pb2 import MetaGraphDef
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from tensorflow.python.framework import op_def_registry
 
 from tf_transformer.export import server_ops
-from tf_transformer.export.server_ops import Op, ServerOps, Version
+from tf_transformer.export.server_ops import ServerOps, Version
 
 COMPILED = "_XlaMustCompile"  # the attribute that tf.function(jit_compile=True) sets
 # Attributes that do not change results; a server may ignore them.
@@ -24,31 +25,19 @@ WITHOUT_EFFECT = frozenset({"VarHandleOp.debug_name"})
 
 @dataclass(frozen=True)
 class Manifest:
-    """The requirements of a SavedModel. All fields can be written as JSON.
-
-    Attributes:
-        ops: names of all ops, sorted.
-        compiled_functions: names of functions that XLA must compile, sorted.
-        lowest_server: the oldest listed TF Serving that runs the model, like "2.12".
-        decided_by: ops and attributes that older servers lack, sorted. Empty if the oldest listed
-            server runs the model.
-        problems: reasons why no stock server runs the model; empty if a server runs it.
-    """
+    """The requirements of a SavedModel. All fields can be written as JSON; names are sorted."""
 
     ops: tuple[str, ...]
-    compiled_functions: tuple[str, ...]
-    lowest_server: str
-    decided_by: tuple[str, ...]
-    problems: tuple[str, ...] = ()
+    compiled_functions: tuple[str, ...]  # that XLA must compile
+    lowest_server: str  # the oldest listed TF Serving that runs the model, like "2.12"
+    decided_by: tuple[str, ...]  # ops and attributes that servers older than this one lack
+    problems: tuple[str, ...] = ()  # why no stock server runs the model
 
 
 def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
     """Reads the manifest of a SavedModel, and checks that a stock server runs the model.
 
-    Args:
-        saved_model: the folder of the SavedModel.
-        jit_compile: whether functions may need XLA. A server needs
-            --xla_cpu_compilation_enabled=true for them.
+    With `jit_compile`, functions may need XLA, so a server needs its option for XLA.
 
     Raises:
         RuntimeError: when no stock server runs the model; the message names ops and functions.
@@ -69,57 +58,100 @@ def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
 def read(saved_model: pathlib.Path) -> Manifest:
     """Reads the manifest of any SavedModel from its file, without loading the model."""
     content = (pathlib.Path(saved_model) / "saved_model.pb").read_bytes()
-    metas = SavedModel.FromString(content).meta_graphs
     listed = server_ops.read()
-    nodes = [node for meta in metas for node in _nodes(meta)]
+    graphs = [_Graph(x.graph_def, listed) for x in SavedModel.FromString(content).meta_graphs]
     needs: dict[str, Version] = {}
-    for meta in metas:
-        needs |= _versions(meta, listed)
+    for graph in graphs:
+        needs |= graph.versions()
     oldest = listed.servers[0].version
     lowest = max(needs.values(), default=oldest)
     return Manifest(
-        ops=tuple(sorted({node.op for node in nodes})),
-        compiled_functions=tuple(sorted(set().union(*map(_compiled, metas)))),
+        ops=tuple(sorted({node.op for graph in graphs for node in graph.nodes})),
+        compiled_functions=tuple(sorted({x for graph in graphs for x in graph.compiled})),
         lowest_server=server_ops.show_version(lowest),
         decided_by=tuple(sorted(n for n, v in needs.items() if v == lowest and lowest > oldest)),
-        problems=tuple(problem for meta in metas for problem in _problems(meta, listed)),
+        problems=tuple(problem for graph in graphs for problem in graph.problems()),
     )
 
 
-def _nodes(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    """All nodes of the graph and of its functions, without function calls."""
-    functions = {function.signature.name for function in _functions(meta)}
-    yield from (node for node in _all_nodes(meta) if node.op not in functions)
+class _Graph:
+    """A graph with its functions, and the ops that servers have."""
+
+    def __init__(self, graph: GraphDef, listed: ServerOps):
+        self.graph = graph
+        self.servers = listed.servers
+        self.functions = {function.signature.name: function for function in graph.library.function}
+        bodies = (function.node_def for function in graph.library.function)
+        self.all_nodes = [*graph.node, *itertools.chain.from_iterable(bodies)]
+        self.nodes = [x for x in self.all_nodes if x.op not in self.functions]  # without calls
+        self.listed = [(x, listed.ops[x.op]) for x in self.nodes if x.op in listed.ops]
+        # XLA must compile a function if the function, or a call of it, has the attribute.
+        self.compiled = {name for name, body in self.functions.items() if _has_attribute(body)}
+        for node in filter(_has_attribute, self.all_nodes):
+            self.compiled |= self.called(node)
+
+    def versions(self) -> dict[str, Version]:
+        """The first server that has each op and attribute in use and reads this GraphDef."""
+        needs = {}
+        for node, op in self.listed:
+            needs[node.op] = op.since
+            for name in _attributes_in_use(node):
+                if name in op.attributes:
+                    needs[f"{node.op}.{name}"] = op.attributes[name]
+        consumer = self.graph.versions.min_consumer
+        readers = [server.version for server in self.servers if server.graph_def >= consumer]
+        if readers:
+            needs[f"GraphDef {consumer}"] = readers[0]
+        return needs
+
+    def problems(self) -> Iterator[str]:
+        """The reasons why no stock server runs the graph."""
+        ops = {node.op for node in self.nodes}
+        newest = server_ops.show_version(self.servers[-1].version)
+        if python := sorted(ops & server_ops.PYTHON_OPS):
+            yield f"{', '.join(python)} calls Python, which a server does not have"
+        outside = {node.op for node in self.outside_xla()}
+        if not_compiled := sorted(x for x in ops & outside if x.startswith("Xla")):
+            yield f"{', '.join(not_compiled)} runs only in a function that XLA compiles"
+        known = {node.op for node, _ in self.listed}
+        if missing := sorted(ops - known - server_ops.PYTHON_OPS - set(not_compiled)):
+            yield f"{', '.join(missing)} is linked by no server up to {newest}"
+        attributes = {
+            f"{node.op}.{name}"
+            for node, op in self.listed
+            for name in _attributes_in_use(node)
+            if name not in op.attributes
+        }
+        if attributes:
+            yield f"no server up to {newest} supports the attribute {', '.join(sorted(attributes))}"
+        consumer = self.graph.versions.min_consumer
+        if consumer > self.servers[-1].graph_def:
+            yield f"the graph has version {consumer}, which no server up to {newest} reads"
+
+    def called(self, node: NodeDef) -> set[str]:
+        """The functions that a node may call: its op, or the values of its attributes."""
+        called = {node.op} & self.functions.keys()
+        for value in node.attr.values():
+            called |= {f.name for f in (value.func, *value.list.func) if f.name}
+        return called
+
+    def outside_xla(self) -> Iterator[NodeDef]:
+        """The nodes that run without XLA: a path to them has no compiled function."""
+        called = set().union(*map(self.called, self.all_nodes))
+        pending = [list(self.graph.node)]
+        # A function that no node calls may be called by name, like a signature.
+        pending += [list(self.functions[name].node_def) for name in self.functions.keys() - called]
+        visited = set(self.compiled)
+        while pending:
+            for node in pending.pop():
+                yield node
+                new = self.called(node) - visited
+                visited |= new
+                pending += [list(self.functions[x].node_def) for x in new & self.functions.keys()]
 
 
-def _all_nodes(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    yield from meta.graph_def.node
-    for function in _functions(meta):
-        yield from function.node_def
-
-
-def _functions(meta: MetaGraphDef) -> Iterable[FunctionDef]:
-    return meta.graph_def.library.function
-
-
-def _versions(meta: MetaGraphDef, listed: ServerOps) -> dict[str, Version]:
-    """The first server that has each op and attribute in use and reads this GraphDef version."""
-    needs = {}
-    for node, op in _listed_nodes(meta, listed):
-        needs[node.op] = op.since
-        for name in _attributes_in_use(node):
-            if name in op.attributes:
-                needs[f"{node.op}.{name}"] = op.attributes[name]
-    consumer = meta.graph_def.versions.min_consumer
-    readers = [server.version for server in listed.servers if server.graph_def >= consumer]
-    if readers:
-        needs[f"GraphDef {consumer}"] = readers[0]
-    return needs
-
-
-def _listed_nodes(meta: MetaGraphDef, listed: ServerOps) -> Iterator[tuple[NodeDef, Op]]:
-    """The nodes with a listed op, each with its op."""
-    return ((node, listed.ops[node.op]) for node in _nodes(meta) if node.op in listed.ops)
+def _has_attribute(holder: NodeDef | FunctionDef) -> bool:
+    return COMPILED in holder.attr and holder.attr[COMPILED].b
 
 
 def _attributes_in_use(node: NodeDef) -> list[str]:
@@ -139,61 +171,3 @@ def _attributes_in_use(node: NodeDef) -> list[str]:
         and f"{node.op}.{name}" not in WITHOUT_EFFECT
         and value != defaults.get(name)
     ]
-
-
-def _problems(meta: MetaGraphDef, listed: ServerOps) -> Iterator[str]:
-    ops = {node.op for node in _nodes(meta)}
-    newest = server_ops.show_version(listed.servers[-1].version)
-    if python := sorted(ops & server_ops.PYTHON_OPS):
-        yield f"{', '.join(python)} calls Python, which a server does not have"
-    xla = {name for name in ops if name.startswith("Xla")}
-    if not_compiled := sorted(xla & {node.op for node in _outside_xla(meta)}):
-        yield f"{', '.join(not_compiled)} runs only in a function that XLA compiles"
-    if missing := sorted(ops - listed.ops.keys() - server_ops.PYTHON_OPS - set(not_compiled)):
-        yield f"{', '.join(missing)} is linked by no server up to {newest}"
-    attributes = {
-        f"{node.op}.{name}"
-        for node, op in _listed_nodes(meta, listed)
-        for name in _attributes_in_use(node)
-        if name not in op.attributes
-    }
-    if attributes:
-        yield f"no server up to {newest} supports the attribute {', '.join(sorted(attributes))}"
-    consumer = meta.graph_def.versions.min_consumer
-    if consumer > listed.servers[-1].graph_def:
-        yield f"the graph has version {consumer}, which no server up to {newest} reads"
-
-
-def _compiled(meta: MetaGraphDef) -> set[str]:
-    """The functions that XLA must compile: the function, or a call of it, has the attribute."""
-    named = {f.signature.name for f in _functions(meta) if _has_attribute(f)}
-    calls = filter(_has_attribute, _all_nodes(meta))
-    return named.union(*(_called(node, meta) for node in calls))
-
-
-def _has_attribute(holder: NodeDef | FunctionDef) -> bool:
-    return COMPILED in holder.attr and holder.attr[COMPILED].b
-
-
-def _called(node: NodeDef, meta: MetaGraphDef) -> set[str]:
-    """The functions that a node may call: its op, or the values of its attributes."""
-    called = {node.op} & {function.signature.name for function in _functions(meta)}
-    for value in node.attr.values():
-        called |= {f.name for f in (value.func, *value.list.func) if f.name}
-    return called
-
-
-def _outside_xla(meta: MetaGraphDef) -> Iterator[NodeDef]:
-    """The nodes that run without XLA: a path to them has no compiled function."""
-    functions = {function.signature.name: function for function in _functions(meta)}
-    called = set().union(*(_called(node, meta) for node in _all_nodes(meta)))
-    pending = [list(meta.graph_def.node)]
-    # A function that no node calls may be called by name, like a signature.
-    pending += [list(functions[name].node_def) for name in functions.keys() - called]
-    visited = _compiled(meta)
-    while pending:
-        for node in pending.pop():
-            yield node
-            new = _called(node, meta) - visited
-            visited |= new
-            pending += [list(functions[name].node_def) for name in new if name in functions]

@@ -17,44 +17,38 @@ from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import updates_of
-from tf_transformer.text.codec import Codec
 
 PACKAGES = ("tensorflow", "keras", "tensorflow_text", "sentencepiece", "sacrebleu", "numpy")
 
 
 def write(saved_model: pathlib.Path, facts: Mapping[str, Any]) -> None:
-    """Writes facts into the folder assets.extra of a SavedModel, which servers ignore.
-
-    Args:
-        saved_model: the folder of the SavedModel.
-        facts: facts by section, as in `describe`.
-    """
+    """Writes facts into the folder assets.extra of a SavedModel, which servers ignore."""
     write_whole(saved_model / METADATA, json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
 
 
 def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
-    """The origin of a predictor and the options of its search.
+    """The origin of a run's predictor and the options of its search.
 
-    Args:
-        run: the run.
-        predictor: the predictor of the run, with the options of the export.
-
-    Returns:
-        facts by section, in JSON's types; the task adds facts.
+    The facts by section are of JSON's types. The task adds facts.
     """
     config, task = run.config, tasks.for_run(run.config)
     model = predictor.model
+    codec = predictor.codec
+    tokenizers = {
+        field: {
+            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
+            "vocabulary_size": tokenizer.vocabulary_size,
+        }
+        for field, tokenizer in codec.tokenizers.items()
+    }
     facts: dict[str, Any] = {
         "tf_transformer": tf_transformer.__version__,
         "exported": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "task": config.task.name,
         "model": asdict(config.model)
         | {"parameters": model.count_params(), "dtype": dtype_of(model)},
-        "tokenizer": vocabularies(predictor.codec)
-        | {
-            "segmentation": config.data.segmentation,
-            "normalization": config.data.normalization,
-        },
+        "tokenizer": (tokenizers[""] if codec.is_shared else tokenizers)
+        | {key: getattr(config.data, key) for key in ("segmentation", "normalization")},
         "training": training(run, [x.name for x in task.metrics]),
         "decoding": asdict(predictor.config)
         | getattr(predictor, "own_options", {})
@@ -62,33 +56,14 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
         "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
     if run.others:
-        facts["ensemble"] = [asdict(each.config.model) for each in (run, *run.others)]
+        facts["ensemble"] = [asdict(member.config.model) for member in (run, *run.others)]
     for section, content in task.metadata(config).items():
         facts[section] = facts.get(section, {}) | content
     return facts
 
 
-def vocabularies(codec: Codec) -> dict[str, Any]:
-    """The hash and the size of the vocabulary; with two vocabularies, by the name of the side."""
-    facts = {
-        field: {
-            "sha256": hashlib.sha256(tokenizer.model).hexdigest(),
-            "vocabulary_size": tokenizer.vocabulary_size,
-        }
-        for field, tokenizer in codec.tokenizers.items()
-    }
-    return facts[""] if codec.is_shared else facts
-
-
 def version(package: str) -> str:
-    """The `__version__` of a package. Distributions of TensorFlow have several names.
-
-    Args:
-        package: name of the module.
-
-    Returns:
-        the version; "unknown" without one.
-    """
+    """The `__version__` of a module or "unknown"; TensorFlow's distributions have many names."""
     try:
         return str(importlib.import_module(package).__version__)
     except (ImportError, AttributeError):
@@ -99,11 +74,7 @@ def training(run: Run, metrics: Sequence[str]) -> dict[str, Any]:
     """The checkpoints of the run's weights, and their last validation.
 
     A validation score belongs to one checkpoint and greedy search. It is usually lower than the
-    score of the export.
-
-    Args:
-        run: the run.
-        metrics: names of the task's metrics.
+    score of the export. `metrics` are the names of the task's metrics.
     """
     updates = updates_of(run.folder, run.config.decode.average)
     rows = run.folder.load_metrics(updates[-1])

@@ -27,6 +27,7 @@ CTranslate2's beam search equals the search of this project, with these differen
 """
 
 import collections
+import concurrent.futures
 import contextlib
 import itertools
 import json
@@ -36,7 +37,6 @@ import pathlib
 import re
 import runpy
 import sys
-import threading
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -56,9 +56,7 @@ capitals, target_tag, model_file, unigrams, unknown = (
     runpy.run_path(str(PACKAGE / "text" / f"{name}.py"))
     for name in ("capitals", "target_tag", "sentencepiece_file", "unigrams", "unknown")
 )
-form_of, sentence = capitals["form_of"], capitals["sentence"]
-is_short_word = capitals["is_short_word"]
-split_tag, wrong_tag = target_tag["split_tag"], target_tag["wrong_tag"]
+split_tag = target_tag["split_tag"]
 
 
 class Translation(NamedTuple):
@@ -76,14 +74,10 @@ class PairScore(NamedTuple):
 
 
 class Model:
-    """An exported folder, ready to translate strings.
+    """An exported folder, ready to translate strings on cpu or cuda.
 
-    Args:
-        folder: the exported folder.
-        compute_type: dtype of CTranslate2's computation. default: the dtype of the stored weights,
-            if the device supports it.
-        threads: number of threads per translation; 0: CTranslate2 chooses.
-        device: cpu or cuda.
+    With `compute_type` default, the computation has the dtype of the weights, if possible. With 0
+    threads, CTranslate2 chooses the number.
     """
 
     def __init__(
@@ -94,9 +88,11 @@ class Model:
         path = pathlib.Path(folder)
         self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
+        files = [path / f"tokenizer.{side}.model" for side in ("source", "target")]
+        if not files[0].is_file():  # one vocabulary
+            files = [path / "tokenizer.model"] * 2
         self.source, self.target = (
-            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes())
-            for file in tokenizer_files(path)
+            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes()) for file in files
         )
         self.process = os.getpid()
 
@@ -113,26 +109,20 @@ class Model:
             _, rest = split_tag(clean(text), self.source.tags)
             if sources[i] and self.is_copied(rest):
                 result[i], sources[i] = [Translation(rest, 0.0)], []
-        for length, indices in self.by_length(sources).items():
+        by_length = collections.defaultdict(list)  # with the end token
+        for i, tokens in enumerate(sources):
+            if tokens:
+                by_length[min(len(tokens) + 1, self.search["max_source_length"])].append(i)
+        for length, indices in by_length.items():
             results = self.translator.translate_batch(
                 [sources[i] for i in indices], **self.options(length)
             )
-            for i, each in zip(indices, results, strict=True):
-                result[i] = self.rescore(each.hypotheses, each.scores, forms[i] or str)
+            for i, found in zip(indices, results, strict=True):
+                result[i] = self.rescore(found.hypotheses, found.scores, forms[i] or str)
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of a given translation of each text.
-
-        A pair of empty texts has score 0.
-
-        Args:
-            texts: the sources.
-            translations: one translation per source.
-
-        Raises:
-            ValueError: for unequal numbers of texts and translations.
-        """
+        """The model's score of a given translation of each text; 0 for a pair of empty texts."""
         texts = self.as_list("texts", texts)
         translations = self.as_list("translations", translations)
         if len(texts) != len(translations):
@@ -150,22 +140,13 @@ class Model:
             max_input_length=self.search["max_source_length"],
         )
         rows = [
-            (sum(each.log_probs) if source or target else 0.0, len(each.log_probs))
-            for each, source, target in zip(results, sources, targets, strict=True)
+            (sum(found.log_probs) if source or target else 0.0, len(found.log_probs))
+            for found, source, target in zip(results, sources, targets, strict=True)
         ]
         return [PairScore(total / self.penalty(length), total) for total, length in rows]
 
     def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
-        """Checks texts, and makes a list of them.
-
-        Args:
-            name: the name of the texts in error messages.
-            texts: the texts.
-
-        Raises:
-            ValueError: for a single text, for items that are not text, and in a fork of the process
-                that has loaded the model.
-        """
+        """Checks texts, and makes a list of them; `name` is for the error."""
         if os.getpid() != self.process:
             raise ValueError("CTranslate2 cannot compute in a fork. Load the model in each worker.")
         is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
@@ -173,14 +154,6 @@ class Model:
         if not all(isinstance(item, str) for item in items):
             raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
         return items
-
-    def by_length(self, sources: Sequence[Sequence[str]]) -> dict[int, list[int]]:
-        """Indices of non-empty sources, grouped by length with the end token."""
-        groups = collections.defaultdict(list)
-        for i, tokens in enumerate(sources):
-            if tokens:
-                groups[min(len(tokens) + 1, self.search["max_source_length"])].append(i)
-        return groups
 
     def options(self, length: int) -> dict[str, Any]:
         """The options of `translate_batch` for sources of `length` tokens."""
@@ -208,27 +181,24 @@ class Model:
         """What puts a translation in the case of each text, and the pieces of each text.
 
         The pieces have the tag of the target language, and are those of a usual sentence if there
-        is a form.
-
-        Raises:
-            ValueError: for a text that starts with a wrong tag.
+        is a form. A text that starts with a wrong tag is a `ValueError`.
         """
         tag = self.search.get("target_tag", "")  # older folders do not have it
         lowers = self.search.get("lower_capitals", False)
         cleaned = list(map(clean, texts))
         for text in cleaned if self.source.tags else ():
-            if (wrong := wrong_tag(text, self.source.tags)) is not None:
+            if (wrong := target_tag["wrong_tag"](text, self.source.tags)) is not None:
                 names = ", ".join(sorted(self.source.tags))
                 raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
         parts = [split_tag(text, self.source.tags) for text in cleaned]
         rests = [rest for _, rest in parts]
-        forms = [form_of(rest) if lowers else None for rest in rests]
+        forms = [capitals["form_of"](rest) if lowers else None for rest in rests]
         tags = [(own or tag) if rest else "" for own, rest in parts]
         return forms, self.source(list(zip(tags, sentences_where(forms, rests), strict=True)))
 
     def is_copied(self, text: str) -> bool:
         """Whether a text without its tag is its own translation, with score 0."""
-        if self.search.get("lower_capitals") and is_short_word(text):
+        if self.search.get("lower_capitals") and capitals["is_short_word"](text):
             return True
         return bool(self.search.get("copy_without_letters")) and not has_letters(text)
 
@@ -238,25 +208,16 @@ class Model:
         return ((offset + length) / (offset + 1)) ** self.search["length_penalty"]
 
     def rescore(
-        self,
-        hypotheses: Sequence[Sequence[str]],
-        scores: Sequence[float],
-        form: Form = str,
+        self, hypotheses: Sequence[Sequence[str]], scores: Sequence[float], form: Form = str
     ) -> list[Translation]:
-        """The translations of a beam with this project's scores, best first.
+        """The translations of a beam, in their form, with this project's scores, best first.
 
-        Args:
-            hypotheses: the tokens of each hypothesis, with the end token.
-            scores: CTranslate2's scores.
-            form: puts a translation in its form.
+        Hypotheses are tokens with the end token.
         """
-        alpha = self.search["length_penalty"]
-        rescored = [
-            Translation(
-                form(self.text(tokens)), score * len(tokens) ** alpha / self.penalty(len(tokens))
-            )
-            for tokens, score in zip(hypotheses, scores, strict=True)
-        ]
+        alpha, rescored = self.search["length_penalty"], []
+        for tokens, score in zip(hypotheses, scores, strict=True):
+            total = score * len(tokens) ** alpha
+            rescored.append(Translation(form(self.text(tokens)), total / self.penalty(len(tokens))))
         rescored.sort(key=lambda candidate: -candidate.score)
         if not self.search.get("distinct", True):  # older folders do not have this option
             return rescored
@@ -272,19 +233,10 @@ class Model:
         return processor.decode([processor.piece_to_id(token) for token in kept])
 
 
-def tokenizer_files(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The SentencePiece models of sources and of targets; both are the same with one vocabulary."""
-    names = ("tokenizer.source.model", "tokenizer.target.model")
-    files = [folder / name for name in names]
-    return files if files[0].is_file() else [folder / "tokenizer.model"] * 2
-
-
 class Pieces:
     """Tags and clean texts to pieces, as by the project's `Tokenizer.encode_batch`.
 
-    Args:
-        make_processor: sentencepiece's class of processors.
-        model: the serialized SentencePiece model.
+    It takes sentencepiece's class of processors, and a serialized SentencePiece model.
     """
 
     def __init__(self, make_processor: "type[sentencepiece.SentencePieceProcessor]", model: bytes):
@@ -314,10 +266,8 @@ class Pieces:
 
 
 def clean(text: str) -> str:
-    """The text without NUL; "" for a text of only white space, control and format characters.
-
-    U+FFFD replaces lone surrogates.
-    """
+    """The text without NUL; "" for a text of only white space, control and format characters."""
+    # U+FFFD replaces lone surrogates.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     is_blank = all(unicodedata.category(character) in target_tag["BLANK"] for character in text)
     return "" if is_blank else text.replace("\0", "")
@@ -330,7 +280,10 @@ def has_letters(text: str) -> bool:
 
 def sentences_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[str]:
     """The texts, as usual sentences where there is a form."""
-    return [sentence(text) if form else text for text, form in zip(texts, forms, strict=True)]
+    return [
+        capitals["sentence"](text) if form else text
+        for text, form in zip(texts, forms, strict=True)
+    ]
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
@@ -349,38 +302,15 @@ def load(folder: str, device: str, **options: Any) -> "ctranslate2.Translator":
 
     The OpenMP threads of the main thread would spin while idle. They would compete with TensorFlow
     and all other programs for the cores, and make both up to twenty times slower.
-
-    Args:
-        folder: the exported folder.
-        device: cpu or cuda.
-        **options: further arguments of `ctranslate2.Translator`.
     """
     import ctranslate2
 
-    loaded: list[ctranslate2.Translator] = []
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            loaded.append(ctranslate2.Translator(folder, device, **options))
-        except Exception as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    if errors:
-        raise errors[0]
-    return loaded[0]
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        return thread.submit(ctranslate2.Translator, folder, device, **options).result()
 
 
 def main(folder: str, translations: str = "") -> None:
-    """Translates the lines of stdin, or scores a file of their translations.
-
-    Args:
-        folder: the exported folder.
-        translations: the file of translations; "": the program translates.
-    """
+    """Translates the lines of stdin, or scores a file of their translations."""
     if not (pathlib.Path(folder) / "search.json").is_file():
         sys.exit(
             f"error: {folder} is not an exported folder on this machine. Make one: python -m "

@@ -35,14 +35,7 @@ class InputError(ValueError):
 
 
 class SavedModel:
-    """A SavedModel in a session.
-
-    Args:
-        path: the folder of the SavedModel.
-
-    Raises:
-        InputError: for a folder without a SavedModel, or with a broken or missing file.
-    """
+    """The SavedModel of a folder in a session."""
 
     def __init__(self, path: str):
         if not pathlib.Path(path, "saved_model.pb").is_file():
@@ -68,19 +61,7 @@ class SavedModel:
     def __call__(
         self, signature_name: str, inputs: Mapping[str, Sequence[str | bytes]]
     ) -> dict[str, np.ndarray]:
-        """Runs a signature.
-
-        Args:
-            signature_name: the name of the signature.
-            inputs: texts by the name of the input.
-
-        Returns:
-            the outputs by name, arrays (B, ...).
-
-        Raises:
-            InputError: for an unknown signature, for wrong inputs, and in a fork of the process
-                that has loaded the model.
-        """
+        """The outputs (B, ...) by name of a signature, from texts by the name of the input."""
         if os.getpid() != self._process:
             raise InputError("TensorFlow cannot compute in a fork. Load the model in each worker.")
         if signature_name not in self._signatures:
@@ -99,22 +80,12 @@ class SavedModel:
         if len(set(map(len, columns.values()))) > 1:
             numbers = ", ".join(f"{len(texts)} of {name}" for name, texts in columns.items())
             raise InputError(f"expected equally many texts for each input, got {numbers}.")
-        feed = {
-            signature.inputs[name].name: np.array(texts, object) for name, texts in columns.items()
-        }
+        feed = {signature.inputs[x].name: np.array(texts, object) for x, texts in columns.items()}
         return self._session.run(fetches, feed)
 
 
 def to_bytes(name: str, texts: Sequence[str | bytes]) -> list[bytes]:
-    """The texts of an input as UTF-8, with U+FFFD for a lone surrogate.
-
-    Args:
-        name: the name of the input, for error messages.
-        texts: the texts.
-
-    Raises:
-        InputError: for a single text, and for items that are not texts.
-    """
+    """The texts of an input as UTF-8, with U+FFFD for a lone surrogate."""
     is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
     items: list[Any] = list(texts) if is_list else [None]
     if not all(isinstance(item, str | bytes) for item in items):
@@ -136,15 +107,7 @@ def to_json(output: np.ndarray) -> list[Any]:
 
 
 def answer_requests(model: SavedModel, lines: Iterable[bytes]) -> None:
-    """Prints the answer to each request, before the next request is read.
-
-    Args:
-        model: the model.
-        lines: requests in JSON.
-
-    Raises:
-        InputError: for a line that is not a request.
-    """
+    """Prints the answer to each request in JSON, before the next request is read."""
     for line in lines:
         try:
             request = json.loads(line)
@@ -174,20 +137,8 @@ def write_json(row: dict[str, Any]) -> None:
     sys.stdout.buffer.write(json.dumps(row, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
-def wait() -> None:
-    """Imports TensorFlow, which takes seconds, and waits for a line: the model is being written."""
-    import tensorflow  # noqa: F401
-    import tensorflow_text  # noqa: F401
-
-    sys.stdin.buffer.readline()
-
-
 def main(*words: str) -> None:
-    """Answers the lines of stdin.
-
-    Args:
-        *words: the words of the command line after the program's name.
-    """
+    """Answers the lines of stdin, as the words of the command line say."""
     if {"-h", "--help"} & set(words):
         print(f"{USAGE}\n\n{__doc__}")
         return
@@ -195,8 +146,11 @@ def main(*words: str) -> None:
     if len(folders) != 1 or folders[0].startswith("-"):
         print(USAGE, file=sys.stderr)
         sys.exit(2)
-    if "--wait" in words:
-        wait()
+    if "--wait" in words:  # the model is being written, and the imports take seconds
+        import tensorflow  # noqa: F401
+        import tensorflow_text  # noqa: F401
+
+        sys.stdin.buffer.readline()
     answer = answer_requests if "--requests" in words else answer_lines
     text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
     try:

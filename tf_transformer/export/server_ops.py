@@ -81,18 +81,11 @@ def read(path: pathlib.Path = FILE) -> ServerOps:
                 Server(parse_version(version[1:]), tensorflow, text, int(graph_def))
             )
         elif not line.startswith("#"):
-            name, since, source, attributes = fields
-            listed.ops[name] = _parse_op(since, source, attributes)
+            op, since, source, attributes = fields
+            pairs = (attribute.partition("@")[::2] for attribute in attributes.split())
+            of_attributes = {name: parse_version(later or since) for name, later in pairs}
+            listed.ops[op] = Op(source, parse_version(since), of_attributes)
     return listed
-
-
-def _parse_op(since: str, source: str, attributes: str) -> Op:
-    pairs = (attribute.partition("@")[::2] for attribute in attributes.split())
-    return Op(
-        source,
-        parse_version(since),
-        {name: parse_version(later or since) for name, later in pairs},
-    )
 
 
 def write(listed: ServerOps, path: pathlib.Path = FILE) -> None:
@@ -113,11 +106,8 @@ def write(listed: ServerOps, path: pathlib.Path = FILE) -> None:
 def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str]]]) -> ServerOps:
     """The list with a further server, newer than all servers in the list.
 
-    Args:
-        listed: the list.
-        server: the server to add. If its `text` is a dash, the list's text ops are kept.
-        linked: (source, attributes) of the ops that the server links, by name. A listed op that is
-            missing here is removed, because the newest server would refuse it.
+    If its `text` is a dash, the list's text ops are kept. A listed op that the server does not link
+    is removed, because the newest server would refuse it.
     """
     same_text = server.text == "-"
     ops = {name: op for name, op in listed.ops.items() if same_text and op.source == TEXT}
@@ -131,16 +121,13 @@ def add(listed: ServerOps, server: Server, linked: dict[str, tuple[str, list[str
 def linked(
     ops: Iterable, text: Container[str], on_cpu: Container[str], tests: Container[str]
 ) -> dict[str, tuple[str, list[str]]]:
-    """Selects the ops that a server links.
+    """The source and attributes of the ops that a server links, by name.
 
     Args:
         ops: the OpDefs of all registered ops.
         text: names of the ops that tensorflow-text registered.
         on_cpu: names of ops with a CPU kernel.
         tests: names of ops that only TensorFlow's tests use.
-
-    Returns:
-        (source, attributes) of each op, by name.
     """
     return {
         op.name: (
@@ -187,13 +174,9 @@ def main() -> None:
             f"{FILE} already has {show_version(version)} or newer. Delete it to rebuild the list."
         )
     of_text = {op.name for op in ops} - without_text
-    write(add(listed, server, linked(ops, of_text, on_cpu, _test_ops(tf))))
-
-
-def _test_ops(tf: Any) -> set[str]:
-    """The names of ops in the module that TensorFlow generates for its tests."""
-    module = pathlib.Path(tf.__file__).parent / "python" / "framework" / "test_ops.py"
-    return set(re.findall(r'_apply_op_helper\(\s*"([^"]+)"', module.read_text("utf-8")))
+    of_tests = pathlib.Path(tf.__file__).parent / "python" / "framework" / "test_ops.py"
+    tests = set(re.findall(r'_apply_op_helper\(\s*"([^"]+)"', of_tests.read_text("utf-8")))
+    write(add(listed, server, linked(ops, of_text, on_cpu, tests)))
 
 
 if __name__ == "__main__":

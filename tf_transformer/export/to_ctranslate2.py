@@ -1,13 +1,7 @@
 """Writes a translator as a CTranslate2 model: weights, vocabulary and search options.
 
-CTranslate2 is an inference engine for CPUs and GPUs that does not need TensorFlow. A folder holds
-
-    model.bin  config.json  shared_vocabulary.json    the files that CTranslate2 reads
-    tokenizer.model                                   the SentencePiece model
-    search.json                                       search options, for run_in_ctranslate2.py
-
-A model with two vocabularies has two files for each: source_vocabulary.json and
-target_vocabulary.json, tokenizer.source.model and tokenizer.target.model.
+A folder has CTranslate2's files, the SentencePiece models, and search.json, which
+run_in_ctranslate2.py reads.
 
 CTranslate2's layers compute the same functions as the layers of this project, so the weights only
 change places. Three values replace defaults of CTranslate2:
@@ -45,17 +39,10 @@ if TYPE_CHECKING:
 
 
 def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:
-    """Writes the folder of a CTranslate2 model.
+    """Writes the folder of a CTranslate2 model from a translator with float32 weights.
 
-    Args:
-        translator: the translator, with float32 weights.
-        folder: the folder to write; made if missing.
-        quantization: dtype of the stored weights. CTranslate2 computes in the same dtype if the
-            device supports it, else in the next larger dtype.
-
-    Raises:
-        InputError: when CTranslate2 lacks a feature of the model or the search, or the package is
-            missing.
+    The quantization is the dtype of the stored weights. CTranslate2 computes in the same dtype if
+    the device supports it, else in the next larger dtype.
     """
     require_package()
     require_supported(translator.model.config, translator.config)
@@ -69,16 +56,21 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
     spec.config.add_source_eos = translator.model.config.source_end
-    spec.config.layer_norm_epsilon = translator.model.decoder.layers[
-        0
-    ].attention_residual.norm.epsilon
+    norm = translator.model.decoder.layers[0].attention_residual.norm
+    spec.config.layer_norm_epsilon = norm.epsilon
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
     translator.codec.save(folder)
-    search = json.dumps(search_options(translator), indent=1, ensure_ascii=False)
-    (folder / "search.json").write_text(search + "\n", "utf-8")
+    search = {
+        **select(translator.config, lambda rules: "ctranslate2" in rules.formats),
+        **translator.own_options,
+        "max_source_length": translator.max_source_length,
+        "positions": count,
+    }
+    content = json.dumps(search, indent=1, ensure_ascii=False) + "\n"
+    (folder / "search.json").write_text(content, "utf-8")
 
 
 def require_package() -> None:
@@ -91,12 +83,7 @@ def require_package() -> None:
 
 
 def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
-    """Raises an `InputError` for a feature that CTranslate2 lacks.
-
-    Args:
-        model: the configuration of the model.
-        decode: the options of the search.
-    """
+    """Raises an `InputError` for a feature that CTranslate2 lacks."""
     if model.architecture != "transformer":
         raise InputError(
             f"CTranslate2 runs only Transformers, got model.architecture={model.architecture}. "
@@ -154,21 +141,8 @@ def vocabulary(tokenizer: Tokenizer) -> list[str]:
     return [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
 
 
-def search_options(translator: "Translator") -> dict[str, Any]:
-    """The content of search.json."""
-    options = select(translator.config, lambda rules: "ctranslate2" in rules.formats)
-    lengths = {"max_source_length": translator.max_source_length}
-    return options | dict(translator.own_options) | lengths | {"positions": positions(translator)}
-
-
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":
-    """The weights of a model in CTranslate2's structure.
-
-    Args:
-        model: the built Transformer.
-        count: length of the position tables.
-        dtype: dtype of the weights.
-    """
+    """The weights of a model in CTranslate2's structure, with tables of `count` positions."""
     from ctranslate2 import specs
 
     config = model.config
@@ -177,7 +151,7 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
         specs.TransformerDecoderSpec(**stack_options(config.decoder)),
     )
     arrays: dict[str, Any] = {
-        **ctranslate2(config).arrays(model),
+        **ctranslate2(config.activation == "swiglu").arrays(model),
         "encoder/embeddings_0/weight": model.source_embedding.embeddings,
         "decoder/embeddings/weight": model.target_embedding.embeddings,
         "decoder/projection/weight": model.output_embedding.embeddings,

@@ -7,15 +7,16 @@ columns of the model change places, which changes no logit.
 
 import json
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.config.option import Effect, Format, options_in
+from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.export.left_behind import in_words, left_behind
 from tf_transformer.imports.layouts import TRANSFORMERS
 from tf_transformer.imports.marian_folder import BIAS
 from tf_transformer.imports.weights import SAFETENSORS
@@ -32,18 +33,7 @@ EPSILON = 1e-5  # of `MarianMTModel`, which has no option for it
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
-    """Writes the folder.
-
-    Args:
-        translator: the translator, with float32 weights.
-        folder: the folder to write; made if missing.
-
-    Returns:
-        a summary.
-
-    Raises:
-        InputError: for a model that Marian's layout cannot hold.
-    """
+    """Writes the folder from a translator with float32 weights, and returns a summary."""
     from safetensors.numpy import save_file
 
     model, codec, decode = translator.model, translator.codec, translator.config
@@ -69,11 +59,8 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
         "pad_token_id": PAD_ID,
     }
     _write_json(folder / "generation_config.json", generation)
-    special = {
-        "eos_token": "</s>",
-        "unk_token": "<unk>",
-        "pad_token": codec["source"].piece(PAD_ID),
-    }
+    pad = codec["source"].piece(PAD_ID)
+    special = {"eos_token": "</s>", "unk_token": "<unk>", "pad_token": pad}
     tokenizer = {"tokenizer_class": "MarianTokenizer", "separate_vocabs": separate}
     tokenizer |= {"model_max_length": translator.max_source_length, **special}
     tokenizer |= {"clean_up_tokenization_spaces": False}  # the texts of the run keep their spaces
@@ -81,18 +68,15 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     _write_json(folder / "special_tokens_map.json", special)
     comes_first = 0 < decode.max_length <= decode.max_extra_length
     replaced = ("max_length_ratio", "max_extra_length") if comes_first else ()
-    lost = left_behind(translator, "marian", ("length_penalty_offset", *replaced))
-    return summary(translator, "Transformers", EPSILON, lost)
+    return summary(
+        translator, "Transformers", EPSILON, lost_options(translator, "marian", replaced)
+    )
 
 
-def summary(translator: "Translator", program: str, epsilon: float, lost: Mapping[str, Any]) -> str:
+def summary(translator: "Translator", program: str, epsilon: float, lost: Sequence[str]) -> str:
     """The number of parameters, and what a program computes in another way.
 
-    Args:
-        translator: the exported translator.
-        program: the name of the program.
-        epsilon: ε of its layer normalization.
-        lost: the options that the program does not have; see `left_behind`.
+    `epsilon` is ε of its layer normalization, and `lost` the options that it does not have.
     """
     model = translator.model
     notes = [f"{model.count_params():,} parameters"]
@@ -104,19 +88,35 @@ def summary(translator: "Translator", program: str, epsilon: float, lost: Mappin
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
     if lost:
-        notes.append(
-            f"{program} does not have these options, so translations may differ: {in_words(lost)}"
-        )
+        names = ", ".join(lost)
+        notes.append(f"{program} does not have these options, so translations may differ: {names}")
     return "; ".join(notes)
+
+
+def lost_options(
+    translator: "Translator", format: Format, replaced: Sequence[str] = ()
+) -> list[str]:
+    """The options of a run that its format lacks and that change texts, with their values.
+
+    They read like "lower_capitals true". `replaced` are further options without effect in this
+    export. The summary says what replaces the length penalty.
+    """
+    own: dict[str, Any] = dict(translator.own_options)
+    of_texts = options_in(TranslationOptions(**own))
+    lost = []
+    for name, rules, value in (*options_in(translator.config), *of_texts):
+        is_silent = rules.off in (None, Effect.CHOICE, Effect.SPEED) or format in rules.formats
+        if is_silent or value == rules.off or name in ("length_penalty_offset", *replaced):
+            continue
+        text = " ".join(value) if isinstance(value, tuple) else str(value)
+        lost.append(f"{name} {text.lower() if isinstance(value, bool) else text}")
+    return lost
 
 
 def require_supported(config: ModelConfig, format: str, positions: tuple[str, ...]) -> None:
     """Raises an `InputError` for an option that Marian's layout does not have.
 
-    Args:
-        config: the configuration of the model.
-        format: the value of --format, for the error.
-        positions: the values of `model.position` that the format can hold.
+    `positions` are the values of `model.position` that the format can hold.
     """
     for stack in (config.encoder, config.decoder):
         sizes = (stack.key_dim * stack.num_heads, stack.value_dim * stack.num_heads)
@@ -194,13 +194,15 @@ def weights(model: Transformer) -> dict[str, np.ndarray]:
     columns = np.arange(model.config.d_model)
     if model.config.position == "sinusoidal":
         columns = np.concatenate([columns[0::2], columns[1::2]])
-    arrays = {
-        name: _with_columns(name, array, columns)
-        for name, array in TRANSFORMERS.arrays(model, with_biases=True).items()
-    }
+    arrays = TRANSFORMERS.arrays(model, with_biases=True)
+    for name, array in arrays.items():
+        if name.rpartition(".")[0].endswith(("out_proj", "fc2", "layer_norm")):
+            arrays[name] = np.ascontiguousarray(array[columns])
+        elif array.ndim == 2:
+            arrays[name] = np.ascontiguousarray(array[:, columns])
     source, target, output = (
-        np.ascontiguousarray(keras.ops.convert_to_numpy(each.embeddings)[:, columns])
-        for each in (model.source_embedding, model.target_embedding, model.output_embedding)
+        np.ascontiguousarray(keras.ops.convert_to_numpy(embedding.embeddings)[:, columns])
+        for embedding in (model.source_embedding, model.target_embedding, model.output_embedding)
     )
     if model.config.tie_embeddings == "all":
         arrays["model.shared.weight"] = target
@@ -209,19 +211,14 @@ def weights(model: Transformer) -> dict[str, np.ndarray]:
         arrays["model.decoder.embed_tokens.weight"] = target
     if model.config.tie_embeddings == "none":
         arrays["lm_head.weight"] = output
-    bias = np.zeros(model.vocabulary_size, np.float32)
+    return arrays | {BIAS: logit_bias(model)}
+
+
+def logit_bias(model: Transformer) -> np.ndarray:
+    """The bias of the logits, float32 (1, V), of zeros if the model has none."""
     if isinstance(model.output_embedding, BiasedEmbedding):
-        bias = keras.ops.convert_to_numpy(model.output_embedding.bias)
-    arrays[BIAS] = bias[None]
-    return arrays
-
-
-def _with_columns(name: str, array: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """An array with the model's columns in another order."""
-    layer = name.rpartition(".")[0]
-    if layer.endswith(("out_proj", "fc2", "layer_norm")):
-        return np.ascontiguousarray(array[columns])
-    return np.ascontiguousarray(array[:, columns]) if array.ndim == 2 else array
+        return keras.ops.convert_to_numpy(model.output_embedding.bias)[None]
+    return np.zeros((1, model.vocabulary_size), np.float32)
 
 
 def _write_json(path: pathlib.Path, content: Any) -> None:

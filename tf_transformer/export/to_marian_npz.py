@@ -14,18 +14,12 @@ import yaml
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
-from tf_transformer.export.left_behind import left_behind
 from tf_transformer.imports import marian_npz
 from tf_transformer.imports.layouts import MARIAN
 from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
-from tf_transformer.layers import BiasedEmbedding
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.sentencepiece_file import (
-    SpecialPieces,
-    read_pieces,
-    with_pieces,
-)
+from tf_transformer.text.sentencepiece_file import SpecialPieces, read_pieces, with_pieces
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -33,32 +27,10 @@ if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 WEIGHTS = "model.npz"
-# Options that Marian wants in each model, and that have no effect on these models.
-_UNUSED = {
-    **{"bert-train-type-embeddings": True, "bert-type-vocab-size": 2, "dec-cell": "gru"},
-    **{"dec-cell-base-depth": 2, "dec-cell-high-depth": 1, "dim-rnn": 1024, "enc-cell": "gru"},
-    **{"enc-cell-depth": 1, "enc-type": "bidirectional", "factors-combine": "sum"},
-    **{"factors-dim-emb": 0, "input-types": [], "layer-normalization": False, "skip": False},
-    **{"transformer-aan-activation": "swish", "transformer-aan-depth": 2},
-    **{"transformer-aan-nogate": False, "transformer-dim-aan": 2048, "ulr-dim-emb": 0},
-    **{"transformer-guided-alignment-layer": "last", "ulr-trainable-transformation": False},
-    "separator-symbol": "[eos]",
-}
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
-    """Writes the folder.
-
-    Args:
-        translator: the translator, with float32 weights.
-        folder: the folder to write; made if missing.
-
-    Returns:
-        a summary.
-
-    Raises:
-        InputError: for a model that Marian's own files cannot hold.
-    """
+    """Writes the folder from a translator with float32 weights, and returns a summary."""
     model, decode = translator.model, translator.config
     require_supported(model)
     folder.mkdir(parents=True, exist_ok=True)
@@ -79,7 +51,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     }
     (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
     replaced = ("early_stopping",) if decode.beam_size == 1 else ()
-    lost = left_behind(translator, "marian_npz", ("length_penalty_offset", *replaced))
+    lost = to_marian.lost_options(translator, "marian_npz", replaced)
     return to_marian.summary(translator, "Marian", marian_npz.EPSILON, lost)
 
 
@@ -99,7 +71,7 @@ def options(model: Transformer) -> dict[str, Any]:
     fixed = {key: value for key, (value, _) in marian_npz.FIXED.items()}
     return {
         **fixed,
-        **_UNUSED,
+        **marian_npz.UNUSED,
         "dim-vocabs": [model.source_vocabulary_size - EOS_ID, model.vocabulary_size - EOS_ID],
         "dim-emb": config.d_model,
         "enc-depth": config.encoder.num_layers,
@@ -118,9 +90,6 @@ def options(model: Transformer) -> dict[str, Any]:
 def arrays(model: Transformer) -> dict[str, np.ndarray]:
     """The weights by Marian's names, float32: matrices (inputs, outputs), vectors (1, outputs)."""
     layers = MARIAN.arrays(model, with_biases=True)
-    bias = np.zeros(model.vocabulary_size, np.float32)
-    if isinstance(model.output_embedding, BiasedEmbedding):
-        bias = keras.ops.convert_to_numpy(model.output_embedding.bias)
     embeddings = {"all": model.target_embedding}
     if model.config.tie_embeddings != "all":
         embeddings = {"source": model.source_embedding, "target": model.target_embedding}
@@ -131,7 +100,7 @@ def arrays(model: Transformer) -> dict[str, np.ndarray]:
         for name, embedding in embeddings.items()
     }
     rows = {name: np.atleast_2d(array) for name, array in layers.items()}
-    return {BIAS: bias[None, EOS_ID:], **matrices, **rows}
+    return {BIAS: to_marian.logit_bias(model)[:, EOS_ID:], **matrices, **rows}
 
 
 def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
@@ -142,7 +111,10 @@ def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
     the texts before Marian.
     """
     tokenizers = {side: codec[side] for side in ("source", "target")}
-    are_models = codec.kind != "joint" and all(map(is_model, tokenizers.values()))
+    # Whether SentencePiece alone gives the ids.
+    are_models = codec.kind != "joint" and not any(
+        x.vocabulary_size != x.num_pieces or x.tags or x.looked_up for x in tokenizers.values()
+    )
     names = []
     for side, tokenizer in tokenizers.items():
         (folder / f"{side}.spm").write_bytes(without_padding(tokenizer))
@@ -154,12 +126,6 @@ def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
         (folder / names[1]).unlink()
         return [names[0]] * 2
     return names
-
-
-def is_model(tokenizer: Tokenizer) -> bool:
-    """Whether SentencePiece alone gives the ids of a tokenizer."""
-    has_all = tokenizer.vocabulary_size == tokenizer.num_pieces
-    return has_all and not tokenizer.tags and not tokenizer.looked_up
 
 
 def tokens(tokenizer: Tokenizer) -> list[str]:

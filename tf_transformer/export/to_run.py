@@ -18,19 +18,8 @@ def write(run: Run, to: str | os.PathLike, dtype: DType) -> str:
     """Writes the configuration, the codec, samples and one checkpoint, then reads the checkpoint.
 
     The folder has no state of the training, which cannot resume there. A new training run can start
-    with the weights (`train.init_from`).
-
-    Args:
-        run: the run; `DecodeConfig.average` selects the weights.
-        to: the folder to write.
-        dtype: dtype of the stored weights. The computation is in float32.
-
-    Returns:
-        a summary.
-
-    Raises:
-        InputError: when the run does not have these weights.
-        RuntimeError: when the weights in the folder differ from the weights of the run.
+    with the weights (`train.init_from`), which `DecodeConfig.average` selects. The dtype is that of
+    the stored weights; the computation is in float32. Returns a summary.
     """
     config, small = run.config, RunFolder(to)
     model = run.model(tasks.for_run(config).build_model)

@@ -16,30 +16,22 @@ SHAPES = [(1, 16), (1, 32)]
 def batches(
     shapes: Iterable[tuple[int, int]], encode: Callable[[str], Sequence[int]]
 ) -> list[list[str]]:
-    """Texts that form batches of given shapes.
+    """Texts that form batches of given shapes (B, S).
 
-    To save time, only the first sentence of a batch has the full length.
-
-    Args:
-        shapes: shapes (B, S); S counts tokens with the end token.
-        encode: function from a text to its ids with the end token.
+    To save time, only the first sentence of a batch has the full length. S counts tokens with the
+    end token, as the ids that `encode` gives for a text.
     """
-    return [[_sentence(length, encode), *["e"] * (rows - 1)] for rows, length in shapes]
-
-
-def _sentence(length: int, encode: Callable[[str], Sequence[int]]) -> str:
-    """A sentence that fills `length` tokens, with the end token."""
-    words = (length - 1) // (len(encode("e e")) - len(encode("e")))
-    return " ".join(["e"] * max(1, words))
+    of_word = len(encode("e e")) - len(encode("e"))  # tokens
+    return [
+        [" ".join(["e"] * max(1, (length - 1) // of_word)), *["e"] * (rows - 1)]
+        for rows, length in shapes
+    ]
 
 
 def write(saved_model: pathlib.Path, requests: Iterable[Sequence[str]]) -> None:
-    """Writes requests for each signature into a SavedModel.
+    """Writes requests, lists of texts, for each signature into a SavedModel.
 
-    Args:
-        saved_model: the folder of the SavedModel.
-        requests: lists of texts. A signature with several inputs, like `score`, gets the same
-            texts for each input. It gets only the first two lists, because it is not compiled.
+    A signature with several inputs gets only the first two lists, because it is not compiled.
     """
     signatures = signature_inputs(saved_model)
     (saved_model / FILE).parent.mkdir(exist_ok=True)

@@ -1,6 +1,7 @@
 """The lines of standard input, read as they arrive."""
 
 import collections
+import math
 import os
 import select
 import time
@@ -19,40 +20,34 @@ class ArrivingLines:
     r"""Iterates over the lines of a text, as bytes without their newlines. Only "\n" ends a line.
 
     A buffered file blocks until a line is complete. This class can also report after some time that
-    no line has arrived. The text may be compressed; see `text_lines.plain`.
-
-    Args:
-        descriptor: descriptor of the open file. Nothing else may read it.
-
-    Raises:
-        InputError: if the file cannot be read, or is not text in UTF-8.
+    no line has arrived. Nothing else may read the file. The text may be compressed; see
+    `text_lines.plain`.
     """
 
     def __init__(self, descriptor: int):
         self._descriptor = descriptor
         self._lines: collections.deque[bytes] = collections.deque()
-        self._groups = groups(plain(self._chunks(), STDIN))  # one for each chunk
+        chunks = iter(lambda: os.read(descriptor, CHUNK), b"")
+        self._groups = groups(plain(chunks, STDIN))  # one for each chunk
         self._ended = False
 
     def __iter__(self) -> Iterator[bytes]:
         return self
 
     def __next__(self) -> bytes:
-        self.next_arrives_within(None)
+        self.next_arrives_within(math.inf)
         if not self._lines:
             raise StopIteration
         return self._lines.popleft()
 
-    def next_arrives_within(self, seconds: float | None) -> bool:
-        """Whether the next line or the end of the file arrives within `seconds`; None: no limit."""
-        start = time.monotonic()
+    def next_arrives_within(self, seconds: float) -> bool:
+        """Whether the next line or the end of the file arrives within `seconds`."""
+        end = time.monotonic() + seconds
         while not self._lines and not self._ended:
-            left = LONGEST_WAIT
-            if seconds is not None:
-                left = min(left, max(0.0, start + seconds - time.monotonic()))
-            if select.select([self._descriptor], [], [], left)[0]:
+            left = max(0.0, end - time.monotonic())
+            if select.select([self._descriptor], [], [], min(left, LONGEST_WAIT))[0]:
                 self._read()
-            elif seconds is not None and time.monotonic() >= start + seconds:
+            elif not left:
                 return False
         return True
 
@@ -66,7 +61,3 @@ class ArrivingLines:
             raise InputError(f"{STDIN} cannot be read: {error.strerror}.") from error
         self._ended = lines is None
         self._lines.extend(lines or [])
-
-    def _chunks(self) -> Iterator[bytes]:
-        while chunk := os.read(self._descriptor, CHUNK):
-            yield chunk

@@ -18,16 +18,7 @@ _ADDRESS = re.compile(r"\s*([A-Za-z][A-Za-z0-9+.-]+):/")  # also gs:/, which has
 def local_path(path: str, option: str) -> str:
     """A path, or several with commas between them, with the home folder in place of `~`.
 
-    Args:
-        path: the value of an option. A file may have commas in its name.
-        option: name of the option, for the error message.
-
-    Raises:
-        InputError: for an address, such as gs://bucket/model.
-
-    Example:
-        >>> local_path("~/a.en,b.en", "--reference") == f"{os.path.expanduser('~')}/a.en,b.en"
-        True
+    A file may have commas in its name. An address, such as gs://bucket/model, is an `InputError`.
     """
     parts = [path] if os.path.exists(path) else path.split(",")
     for part in parts:
@@ -44,13 +35,7 @@ def local_path(path: str, option: str) -> str:
 def with_local_paths(value: Any, hint: Any, option: str) -> Any:
     """The value of an option, or a group of options, with `local_path` for each path in it.
 
-    Args:
-        value: the value; dataclasses and tuples may be in it.
-        hint: its type, with annotations.
-        option: name of the option, for the error message.
-
-    Raises:
-        InputError: as in `local_path`.
+    Dataclasses and tuples may be in the value. `hint` is its type, with annotations.
     """
     if hint == LocalPath:
         return local_path(value, option)
@@ -61,7 +46,7 @@ def with_local_paths(value: Any, hint: Any, option: str) -> Any:
     if not is_dataclass(value):
         return value
     hints = get_type_hints(type(value), include_extras=True)
-    old = {each.name: getattr(value, each.name) for each in fields(value)}
+    old = {field.name: getattr(value, field.name) for field in fields(value)}
     new = {name: with_local_paths(old[name], hints[name], f"{option}.{name}") for name in old}
     return value if new == old else replace(value, **new)  # type: ignore[type-var]
 

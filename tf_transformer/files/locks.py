@@ -10,35 +10,24 @@ class FileLock:
     """An exclusive lock on a file. The kernel releases it when the process ends in any way.
 
     The file is created if it is missing. Its content stays. A file system without locks locks
-    nothing.
-
-    Args:
-        path: the file.
-
-    Raises:
-        BlockingIOError: if a process has locked the file already.
-        OSError: if the file cannot be created.
+    nothing. A `BlockingIOError` says that a process has locked the file already.
     """
 
     def __init__(self, path: str | os.PathLike):
         self._path = pathlib.Path(path)
-        while not self._try():  # another process may remove the file between opening and locking
-            pass
-
-    def _try(self) -> bool:
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        while True:  # another process may remove the file between opening and locking
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(self._descriptor)
+                raise
+            except OSError:
+                return  # the file system has no locks
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
+                    return
             os.close(self._descriptor)
-            raise
-        except OSError:
-            return True  # the file system has no locks
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(self._descriptor), self._path.stat()):
-                return True
-        os.close(self._descriptor)
-        return False
 
     def write(self, content: bytes) -> None:
         """Replaces the content of the file."""

@@ -24,17 +24,9 @@ def is_stream(path: Path) -> bool:
 def require_free(
     outputs: Sequence[Path], inputs: Iterable[Path] = (), overwrite: bool = False
 ) -> None:
-    """Checks the outputs of a command before it starts its work.
+    """Raises an `InputError` for outputs that a command must not write; see `require_distinct`.
 
-    An output must be missing, empty, a device or a pipe.
-
-    Args:
-        outputs: the files that the command writes.
-        inputs: the files that the command reads.
-        overwrite: whether the command may replace existing outputs.
-
-    Raises:
-        InputError: if an output is a folder or has content, or as in `require_distinct`.
+    An output must be missing, empty, a device or a pipe, unless `overwrite` allows to replace it.
     """
     require_distinct(outputs, inputs)
     for path in outputs:
@@ -42,7 +34,7 @@ def require_free(
             continue
         if os.path.isdir(path):
             raise InputError(f"{path} is a folder; expected the name of a file to write.")
-        if not overwrite and _size(path):
+        if not overwrite and os.path.exists(path) and os.path.getsize(path):
             raise InputError(
                 f"{path} exists already. Move it away, give another name, or replace it with "
                 "--overwrite true."
@@ -50,11 +42,7 @@ def require_free(
 
 
 def require_distinct(outputs: Sequence[Path], inputs: Iterable[Path] = ()) -> None:
-    """Checks that outputs differ from each other and from all inputs.
-
-    Raises:
-        InputError: if two of these files are the same.
-    """
+    """Raises an `InputError` if an output is another output or an input."""
     files = [path for path in outputs if not is_stream(path)]
     others = [*inputs, "/dev/stdin", "/dev/stdout"]
     for number, path in enumerate(files):
@@ -69,45 +57,13 @@ def require_distinct(outputs: Sequence[Path], inputs: Iterable[Path] = ()) -> No
 
 
 def write_output(path: Path, content: str | bytes, overwrite: bool = False) -> None:
-    """Writes a file after `require_free` has accepted its name, or writes to a device or a pipe.
-
-    Args:
-        path: the output.
-        content: the whole content.
-        overwrite: whether an existing file may be replaced.
-
-    Raises:
-        InputError: if there is a file with content by now.
-    """
+    """Writes a whole file after `require_free` has accepted its name, or to a device or a pipe."""
     if is_stream(path):
         with open(path, "ab") as stream:
             stream.write(content.encode("utf-8") if isinstance(content, str) else content)
     else:
         require_free([path], overwrite=overwrite)
         write_whole(os.path.realpath(path), content)
-
-
-def publish(partial: Path, path: Path, overwrite: bool = False) -> None:
-    """Renames a complete file from its partial name to its final name.
-
-    Args:
-        partial: the partial name.
-        path: the final name.
-        overwrite: whether an existing file may be replaced.
-
-    Raises:
-        InputError: if there is a file with content by now. The complete file keeps its partial
-            name.
-    """
-    try:
-        require_free([path], overwrite=overwrite)
-    except InputError as error:
-        raise InputError(f"{error} The complete output is {partial}.") from error
-    os.replace(partial, os.path.realpath(path))
-
-
-def _size(path: Path) -> int:
-    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _same(one: Path, other: Path) -> bool:

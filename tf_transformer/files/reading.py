@@ -19,12 +19,9 @@ PATTERN = frozenset("*?[]\\")  # characters that TensorFlow takes as a pattern
 
 
 def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
-    """Reads the lines of a text file or a pipe, plain or compressed; see `text_lines`.
+    """Reads the lines of a text file or a pipe, plain or compressed, as bytes without their ends.
 
-    The first read of a pipe copies it, so that it can be read again.
-
-    Yields:
-        lines as bytes, without their ends.
+    The first read of a pipe copies it, so that it can be read again. `text_lines` has the rules.
 
     Raises:
         InputError: if the file cannot be read, or is not text in UTF-8.
@@ -36,11 +33,7 @@ def read_lines(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 def read_xml(path: str | os.PathLike) -> Iterator[bytes]:
-    """Reads an XML file or a pipe in pieces of UTF-8, whatever encoding it names; see `xml_text`.
-
-    Raises:
-        InputError: if the file cannot be read, or is not text in the encoding that it names.
-    """
+    """Reads an XML file or a pipe in pieces of UTF-8, from any encoding that it names."""
     try:
         pieces = xml_text.as_utf8(text_lines.decompressed(_chunks(path), path), path)
         yield from text_lines.checked(pieces, path)
@@ -51,15 +44,7 @@ def read_xml(path: str | os.PathLike) -> Iterator[bytes]:
 
 
 def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes]:
-    """Makes lines from the chunks of a text; see `text_lines`.
-
-    Args:
-        chunks: the bytes of the text.
-        name: name of the text, for errors.
-
-    Raises:
-        InputError: if the bytes are not text in UTF-8.
-    """
+    """Makes lines from the bytes of a text; see `text_lines`. Errors have its name."""
     try:
         yield from text_lines.lines_of(chunks, name)
     except text_lines.TextError as error:
@@ -67,11 +52,7 @@ def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes
 
 
 def check_file(path: str | os.PathLike) -> None:
-    """Checks that a file can be opened. Pipes are not opened.
-
-    Raises:
-        InputError: if the file cannot be read.
-    """
+    """Raises an `InputError` if a file cannot be opened. Pipes are not opened."""
     try:
         if not _is_pipe(path):
             open(path, "rb").close()
@@ -88,7 +69,11 @@ def split_paths(paths: str) -> list[str]:
 
 def _chunks(path: str | os.PathLike) -> Iterator[bytes]:
     if _is_pipe(path):
-        yield from _chunks_of_copy(_copy(os.path.abspath(path)))
+        copy, place = _copy(os.path.abspath(path)), 0
+        # Several readers may read a copy at the same time, each from its start.
+        while chunk := os.pread(copy.fileno(), text_lines.CHUNK, place):
+            place += len(chunk)
+            yield chunk
     else:
         with open(path, "rb") as file:
             yield from text_lines.chunks_of(file)
@@ -117,14 +102,6 @@ def _identity(path: str) -> tuple[int, ...]:
     return state.st_dev, state.st_ino, state.st_mtime_ns
 
 
-def _chunks_of_copy(copy: BinaryIO) -> Iterator[bytes]:
-    """Reads a copy from its start. Several readers may do so at the same time."""
-    place = 0
-    while chunk := os.pread(copy.fileno(), text_lines.CHUNK, place):
-        place += len(chunk)
-        yield chunk
-
-
 def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
     """Makes the error for a file that cannot be read."""
     if isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError):
@@ -133,14 +110,9 @@ def unreadable(path: str | os.PathLike, error: OSError) -> InputError:
 
 
 def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
-    """Decodes the lines of a file. The first line with invalid UTF-8 gives a warning on stderr.
+    """Decodes the lines of a file, with U+FFFD for invalid bytes.
 
-    Args:
-        lines: the lines as bytes.
-        name: name of the file, for the warning.
-
-    Yields:
-        a text for each line, with U+FFFD for invalid bytes.
+    The first line with invalid bytes gives a warning on stderr, with the name of the file.
     """
     warned = False
     for number, line in enumerate(lines, 1):
@@ -160,15 +132,7 @@ def decode(lines: Iterable[bytes], name: str | os.PathLike) -> Iterator[str]:
 
 
 def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
-    """Reads all lines of files as texts; see `decode`.
-
-    Returns:
-        a list for each file.
-
-    Raises:
-        InputError: if a file cannot be read, if the files have different numbers of lines, or if
-            there is no line.
-    """
+    """Reads all lines of files, at least one, as a list of texts for each file; see `align`."""
     rows = list(align(paths, [decode(read_lines(path), path) for path in paths]))
     if not rows:
         files = " and ".join(map(str, paths))
@@ -177,26 +141,14 @@ def read_texts(*paths: str | os.PathLike) -> list[list[str]]:
 
 
 def read_aligned(*paths: str | os.PathLike) -> Iterator[tuple[bytes, ...]]:
-    """Reads files in parallel and makes tuples of their lines n; see `read_lines`.
-
-    Raises:
-        InputError: if a file cannot be read, or if the files have different numbers of lines.
-    """
+    """Reads files in parallel and makes tuples of their lines n; see `read_lines` and `align`."""
     return align(paths, [read_lines(path) for path in paths])
 
 
 def align(
     names: Sequence[str | os.PathLike], files: Sequence[Iterable[AnyStr]]
 ) -> Iterator[tuple[AnyStr, ...]]:
-    """Makes tuples of line n of each file.
-
-    Args:
-        names: names of the files, for the error.
-        files: the lines of each file.
-
-    Raises:
-        InputError: if the files have different numbers of lines.
-    """
+    """Makes tuples of line n of each file; an `InputError` names files of different lengths."""
     for number, lines in enumerate(itertools.zip_longest(*files)):
         if None in lines:
             shorter = names[lines.index(None)]

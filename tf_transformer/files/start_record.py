@@ -15,21 +15,13 @@ _VERSION = 1
 class StartRecord:
     """The options of a piece of work, and hashes of the contents that it reads.
 
-    The record is a file `<output>.partial.json`. It is locked while the work writes its outputs,
-    and removed at the end.
-
-    Args:
-        partial: the partial output.
-
-    Attributes:
-        options: the options by name.
-        contents: by name, a text that identifies each content.
+    The file `<output>.partial.json`, locked while the work writes, and removed at the end.
     """
 
     def __init__(self, partial: pathlib.Path):
         self.path = partial.with_name(f"{partial.name}.json")
         self.options: dict[str, Any] = {}
-        self.contents: dict[str, str] = {}
+        self.contents: dict[str, str] = {}  # by name, a text that identifies each content
         self._partial = partial
         self._lock: FileLock | None = None
 
@@ -38,11 +30,7 @@ class StartRecord:
         return self._read() is not None
 
     def require_same(self) -> None:
-        """Checks that the earlier start had the same options and contents.
-
-        Raises:
-            InputError: if it had others, or if there is no record.
-        """
+        """Raises an `InputError` if there is no record, or if the earlier start had another one."""
         stored = self._read()
         if stored is None:
             raise InputError(
@@ -61,12 +49,7 @@ class StartRecord:
             )
 
     def begin(self) -> None:
-        """Locks and writes the record.
-
-        Raises:
-            InputError: if another process has locked it, if it cannot be written, or if the file is
-                not a record.
-        """
+        """Locks and writes the record; an `InputError` if it cannot, or if the file is not one."""
         if self.path.is_file() and self.path.stat().st_size and not self.exists():
             raise InputError(
                 f"{self.path} is not a record of this program, but its name is needed for one. "
@@ -98,8 +81,7 @@ class StartRecord:
             record = json.loads(self.path.read_text("utf-8"))
         except (OSError, ValueError):
             return None
-        is_record = isinstance(record, dict) and record.get(_NAME) == _VERSION
-        return record if is_record else None
+        return record if isinstance(record, dict) and record.get(_NAME) == _VERSION else None
 
 
 def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

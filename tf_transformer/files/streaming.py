@@ -1,12 +1,9 @@
 """Applies a function to the lines of files of any length; an interrupted run can be resumed.
 
-Lines are read, processed and written in windows, so memory holds one window of a file of any
-length. Each output corresponds to the input line by line. An output is written as `<name>.partial`
-and gets its name when it is complete. A record beside it stores the inputs and options, so that
-only the same work is resumed.
-
-A window of stdin also ends when the next line does not arrive within `WAIT`. On a terminal, each
-line is a window. A person or a program thus gets an answer before the end of the input.
+Lines are read, processed and written in windows. Each output corresponds to the input line by line.
+It is written as `<name>.partial`, and gets its name when it is complete. A record beside it stores
+the inputs and options, so that only the same work is resumed. A window of stdin also ends when the
+next line does not arrive within `WAIT`, and on a terminal after each line.
 """
 
 import contextlib
@@ -22,7 +19,7 @@ from typing import Any, BinaryIO
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.arriving_lines import ArrivingLines
-from tf_transformer.files.outputs import is_stream, publish, require_distinct, require_free
+from tf_transformer.files.outputs import is_stream, require_distinct, require_free
 from tf_transformer.files.reading import align, decode, lines_of, read_aligned, read_lines
 from tf_transformer.files.start_record import StartRecord
 from tf_transformer.files.text_lines import STDIN, chunks_of, without_ends
@@ -33,7 +30,6 @@ WAIT = 0.2  # seconds
 
 Progress = Callable[[int, int], object]
 """A function of two numbers: sentences done since the last call, and their target tokens."""
-
 Step = Callable[..., Sequence[Any]]
 """A function of a window of lines of each input, and `progress=`. It returns a result per line."""
 
@@ -42,24 +38,17 @@ Step = Callable[..., Sequence[Any]]
 class Output:
     """A file for results, and the lines that it gets for each result.
 
-    Attributes:
-        path: a file; empty: stdout.
-        lines_of: function of the number of an input line, from 0, and of its result. It returns
-            exactly one line. With `numbered`, it returns any number of lines that start with the
-            number and a space.
-        numbered: see lines_of.
+    `lines_of` takes the number of an input line, from 0, and its result. It returns exactly one
+    line. With `numbered`, it returns any number of lines that start with the number and a space.
     """
 
-    path: str
+    path: str  # empty: stdout
     lines_of: Callable[[int, Any], Iterable[str]]
     numbered: bool = False
 
     @property
     def is_file(self) -> bool:
-        """Whether the output is a file, which gets its name when it is complete.
-
-        Devices and pipes are written directly.
-        """
+        """Whether it gets its name when it is complete. Devices and pipes are written directly."""
         return bool(self.path) and not is_stream(self.path)
 
     @property
@@ -67,102 +56,111 @@ class Output:
         """The path of the file until it is complete."""
         return pathlib.Path(os.path.realpath(self.path) + ".partial")
 
+    def opened(self) -> contextlib.AbstractContextManager[BinaryIO]:
+        """Opens the output at its end."""
+        if not self.path:
+            return contextlib.nullcontext(sys.stdout.buffer)
+        path = self.partial if self.is_file else pathlib.Path(self.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("ab")
 
-class SentenceProgress:
-    """Shows the number of sentences, target tokens per second and the time left on stderr.
+    def write(self, handle: BinaryIO, first: int, results: Sequence[Any]) -> None:
+        """Writes the lines of the results for the input lines from `first` on."""
+        for number, result in enumerate(results, first):
+            for line in self.lines_of(number, result):
+                handle.write(line.encode("utf-8") + b"\n")
+        handle.flush()
+        if self.is_file:
+            os.fsync(handle.fileno())
 
-    Args:
-        total: number of sentences; None: unknown, and no time left is shown.
-        done: number of sentences done before.
-        shown: whether the progress is shown.
-    """
+    def publish(self, overwrite: bool) -> None:
+        """Gives the complete file its name. If there is a file by now, the partial name stays."""
+        try:
+            require_free([self.path], overwrite=overwrite)
+        except InputError as error:
+            raise InputError(f"{error} The complete output is {self.partial}.") from error
+        os.replace(self.partial, os.path.realpath(self.path))
+
+    def bytes_to_keep(self, done: int) -> int:
+        """The size in bytes of the lines for the first `done` lines of the input."""
+        size = count = 0
+        if done:
+            with contextlib.suppress(FileNotFoundError), self.partial.open("rb") as lines:
+                for place, line in enumerate(lines):
+                    digits = line.partition(b" ")[0]
+                    number = int(digits) if self.numbered and digits.isdigit() else place
+                    if number >= done or not line.endswith(b"\n"):
+                        break
+                    size, count = size + len(line), number + 1
+        if count != done:
+            raise InputError(
+                f"{self.partial} covers {count:,} lines of the input, but other outputs cover "
+                f"{done:,}. Give the outputs of the interrupted run."
+            )
+        return size
+
+
+class SentenceProgress(ProgressBar):
+    """The progress of sentences, with target tokens per second."""
 
     def __init__(self, total: int | None, done: int = 0, shown: bool = True):
+        super().__init__("sentences", total, done, shown)
         self._tokens = 0
-        self._bar = ProgressBar("sentences", total, done, shown)
 
-    def __enter__(self) -> "SentenceProgress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.close()
-
-    def advance(self, sentences: int, tokens: int) -> None:
+    def add(self, sentences: int, tokens: int) -> None:
         """Adds finished sentences and the target tokens in them."""
         self._tokens += tokens
-        speed = self._tokens / max(self._bar.elapsed, 1e-3)
-        self._bar.advance(sentences, [f"{speed:,.0f} tokens/s"])
+        speed = self._tokens / max(self.elapsed, 1e-3)
+        self.advance(sentences, [f"{speed:,.0f} tokens/s"])
 
     def catch_up(self, done: int) -> None:
         """Adds unreported sentences, such as blank lines, up to a total of `done`."""
-        self._bar.advance(done - self._bar.done)
+        self.advance(done - self.done)
 
 
+@dataclass
 class Stream:
     """Applies a step to aligned inputs, and writes aligned outputs.
 
-    Args:
-        inputs: files, plain or compressed, with equal numbers of lines. The first may be "", which
-            is stdin.
-        outputs: the outputs. An interrupted run resumes after the last line of the first output.
-        window: number of lines in a window; on stdin the largest number.
-        resume: continue existing partial outputs.
-        overwrite: replace existing files when the outputs are complete.
-
-    Raises:
-        InputError: for missing inputs, existing outputs, or inputs of unequal length.
+    Missing inputs, existing outputs, or inputs of unequal length are an `InputError`.
     """
 
-    def __init__(
-        self,
-        inputs: Sequence[str],
-        outputs: Sequence[Output],
-        window: int = WINDOW,
-        resume: bool = False,
-        overwrite: bool = False,
-    ):
-        self.inputs = inputs
-        self.outputs = outputs
-        self.window = window
-        self._resume = resume
-        self._overwrite = overwrite
-        self._files = [output for output in outputs if output.is_file]
+    inputs: Sequence[str]  # files, plain or compressed; the first may be "", which is stdin
+    outputs: Sequence[Output]  # an interrupted run resumes after the last line of the first
+    window: int = WINDOW  # number of lines in a window; on stdin the largest number
+    resume: bool = False  # continue existing partial outputs
+    overwrite: bool = False  # replace existing files when the outputs are complete
+
+    def __post_init__(self) -> None:
+        self._files = [output for output in self.outputs if output.is_file]
         self._record = StartRecord(self._files[0].partial) if self._files else None
-        if window <= 0:
-            raise InputError(f"the window must be positive, got {window} lines.")
-        if resume and not self._is_resumable:
+        self._is_resumable = bool(self.inputs[0]) and self.outputs[0].is_file
+        if self.window <= 0:
+            raise InputError(f"the window must be positive, got {self.window} lines.")
+        if self.resume and not self._is_resumable:
             raise InputError(
                 "--resume needs files: give the --input and the --output of the interrupted run."
             )
         self._refuse_to_overwrite()
-        lines, identity = _count_and_hash(read_aligned(*filter(None, inputs)))  # checks the files
-        self.total = lines if inputs[0] else None
-        self.done = self._lines_to_keep() if resume else 0
+        count, content = 0, hashlib.sha256()
+        for row in read_aligned(*filter(None, self.inputs)):
+            count += 1
+            content.update(b"\n".join((*row, b"")))
+        self.total = count if self.inputs[0] else None
+        self.done = self._lines_to_keep() if self.resume else 0
         if self._record:
-            self._record.contents["input"] = identity
-
-    @property
-    def _is_resumable(self) -> bool:
-        return bool(self.inputs[0]) and self.outputs[0].is_file
+            self._record.contents["input"] = content.hexdigest()
 
     def depends_on(self, options: Mapping[str, Any], contents: Mapping[str, str]) -> None:
-        """Records what the outputs depend on besides the inputs.
+        """Records options, and hashes of contents such as weights, that the outputs depend on.
 
-        Args:
-            options: values of options by name.
-            contents: hashes of contents, such as weights, by name.
-
-        Raises:
-            InputError: when existing partial outputs have other options or contents.
+        Existing partial outputs with other options or contents are an `InputError`.
         """
         if self._record:
             self._record.options.update(options)
             self._record.contents.update(contents)
-            self._require_same()
-
-    def _require_same(self) -> None:
-        if self._record and self._non_empty_partials():
-            self._record.require_same()
+            if self._non_empty_partials():
+                self._record.require_same()
 
     def _non_empty_partials(self) -> list[pathlib.Path]:
         partials = [output.partial for output in self._files]
@@ -171,19 +169,19 @@ class Stream:
     def run(self, step: Step) -> None:
         """Calls `step` for each window, and writes the results.
 
-        Raises:
-            InputError: when existing partial outputs have other options or contents, or when
-                another process writes them.
+        An `InputError` is raised as in `depends_on`, or when another process writes the outputs.
         """
         if not self._record:
             self._write(step)
             return
-        self._require_same()
+        if self._non_empty_partials():
+            self._record.require_same()
         self._record.begin()
         try:
             self._refuse_to_overwrite()  # files that another process wrote before it ended
             for output in self._files:
-                _cut(output, self.done)
+                if output.partial.exists():
+                    os.truncate(output.partial, output.bytes_to_keep(self.done))
             self._write(step)
         finally:
             nothing_to_resume = not self._non_empty_partials()
@@ -199,15 +197,18 @@ class Stream:
         rows = align(names, list(map(decode, files, names)))
         windows = self._windows(itertools.islice(rows, self.done, None), continues)
         with contextlib.ExitStack() as stack:
-            handles = [stack.enter_context(_opened(output)) for output in self.outputs]
+            opened = [(output, stack.enter_context(output.opened())) for output in self.outputs]
             shown = bool(self.inputs[0]) or not sys.stdin.isatty()
             bar = stack.enter_context(SentenceProgress(self.total, self.done, shown))
             for window in windows:
-                self._process(window, step, handles, bar)
+                results = step(*map(list, zip(*window, strict=True)), progress=bar.add)
+                for output, handle in reversed(opened):  # others have all lines of the first
+                    output.write(handle, self.done, results)
+                self.done += len(window)
                 bar.catch_up(self.done)
-                del window  # frees memory before the next window is read
+                del window, results  # frees memory before the next window is read
         for output in reversed(self._files):
-            publish(output.partial, output.path, self._overwrite)
+            output.publish(self.overwrite)
 
     def _windows(
         self, rows: Iterator[tuple[str, ...]], continues: Callable[[], bool]
@@ -222,39 +223,17 @@ class Stream:
         if window:
             yield window
 
-    def _process(
-        self,
-        window: Sequence[tuple[str, ...]],
-        step: Step,
-        handles: Sequence[BinaryIO],
-        bar: SentenceProgress,
-    ) -> None:
-        """Processes a window.
-
-        The first output is written last, so all further outputs have at least its lines.
-        """
-        results = step(*map(list, zip(*window, strict=True)), progress=bar.advance)
-        for output, handle in reversed(list(zip(self.outputs, handles, strict=True))):
-            for number, result in enumerate(results, self.done):
-                for line in output.lines_of(number, result):
-                    handle.write(line.encode("utf-8") + b"\n")
-            handle.flush()
-            if output.is_file:
-                os.fsync(handle.fileno())
-        self.done += len(window)
-
     def _refuse_to_overwrite(self) -> None:
         inputs = list(filter(None, self.inputs))
-        require_free(
-            [output.path for output in self.outputs if output.path], inputs, self._overwrite
-        )
+        outputs = [output.path for output in self.outputs if output.path]
+        require_free(outputs, inputs, self.overwrite)
         if not self._record:
             return
         partials = [output.partial for output in self._files]
         files = [output.path for output in self._files]
         require_distinct([*files, *partials, self._record.path], inputs)
         full = self._non_empty_partials()
-        if full and not self._resume:
+        if full and not self.resume:
             advice = "Move the file away."
             if self._is_resumable and self._record.exists():
                 advice = "Add --resume to continue it, or remove the file."
@@ -266,8 +245,9 @@ class Stream:
         The interrupted window is processed again from its start. Its batches, and so the last
         digits of its scores, equal the batches and scores of an uninterrupted run.
         """
-        partial = self.outputs[0].partial
-        written = _complete_lines(partial)
+        partial, written = self.outputs[0].partial, 0
+        with contextlib.suppress(FileNotFoundError), partial.open("rb") as lines:
+            written = sum(line.endswith(b"\n") for line in lines)
         if written > (self.total or 0):
             raise InputError(
                 f"{partial} has {written:,} lines, but {self.inputs[0]} has only {self.total:,}. "
@@ -275,16 +255,12 @@ class Stream:
             )
         done = written // self.window * self.window
         for output in self._files:
-            _bytes_to_keep(output, done)
+            output.bytes_to_keep(done)
         return done
 
 
 def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
-    """The lines of a file or of stdin (`path` is empty), and whether the window continues.
-
-    A window ends after each line from a terminal, and when the next line does not arrive within
-    `WAIT`.
-    """
+    """The lines of a file or of stdin (`path` is empty), and whether the window continues."""
     if path:
         return read_lines(path), lambda: True
     try:
@@ -295,58 +271,3 @@ def _first_lines(path: str) -> tuple[Iterator[bytes], Callable[[], bool]]:
     if sys.stdin.isatty():
         return texts, lambda: False
     return texts, lambda: lines.next_arrives_within(WAIT)
-
-
-@contextlib.contextmanager
-def _opened(output: Output) -> Iterator[BinaryIO]:
-    if not output.path:
-        yield sys.stdout.buffer
-        return
-    path = output.partial if output.is_file else pathlib.Path(output.path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab") as handle:
-        yield handle
-
-
-def _count_and_hash(rows: Iterable[tuple[bytes, ...]]) -> tuple[int, str]:
-    """The number of rows, and a hash of all rows."""
-    count, content = 0, hashlib.sha256()
-    for row in rows:
-        count += 1
-        content.update(b"\n".join((*row, b"")))
-    return count, content.hexdigest()
-
-
-def _complete_lines(path: pathlib.Path) -> int:
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as lines:
-        return sum(line.endswith(b"\n") for line in lines)
-    return 0
-
-
-def _cut(output: Output, done: int) -> None:
-    """Truncates a partial output to the lines for the first `done` lines of the input."""
-    if output.partial.exists():
-        os.truncate(output.partial, _bytes_to_keep(output, done))
-
-
-def _bytes_to_keep(output: Output, done: int) -> int:
-    """The size in bytes of the output's lines for the first `done` lines of the input.
-
-    Raises:
-        InputError: when the output has fewer lines.
-    """
-    size = count = 0
-    if done:
-        with contextlib.suppress(FileNotFoundError), output.partial.open("rb") as lines:
-            for place, line in enumerate(lines):
-                digits = line.partition(b" ")[0]
-                number = int(digits) if output.numbered and digits.isdigit() else place
-                if number >= done or not line.endswith(b"\n"):
-                    break
-                size, count = size + len(line), number + 1
-    if count != done:
-        raise InputError(
-            f"{output.partial} covers {count:,} lines of the input, but other outputs cover "
-            f"{done:,}. Give the outputs of the interrupted run."
-        )
-    return size

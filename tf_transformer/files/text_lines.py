@@ -6,13 +6,14 @@ from the project, because programs run it by its path.
 
 import bz2
 import codecs
+import functools
 import itertools
 import lzma
 import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 STDIN = "stdin"  # the name of standard input in messages
 CHUNK = 2**13  # bytes; limits the memory of decompression
@@ -25,11 +26,7 @@ class TextError(ValueError):
 
 
 def lines_of(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Makes lines from the chunks of a text; see `plain` and `without_ends`.
-
-    Raises:
-        TextError: see `plain`.
-    """
+    """Makes lines from the chunks of a text; see `plain` and `without_ends`."""
     return without_ends(itertools.chain.from_iterable(groups(plain(chunks, name))), name)
 
 
@@ -39,27 +36,16 @@ def chunks_of(file: BinaryIO) -> Iterator[bytes]:
 
 
 def plain(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Decompresses a text and removes the byte-order mark at its start.
+    """Decompresses a text and removes the byte-order mark at its start. Errors have its name.
 
-    Args:
-        chunks: the bytes of a file or a pipe.
-        name: name of the text, for errors.
-
-    Yields:
-        a piece for each chunk, before the next chunk is read. A piece may be empty.
-
-    Raises:
-        TextError: if the compressed file is broken, or if the text has another encoding or format.
+    Yields a piece for each chunk, before the next chunk is read. A piece may be empty. Broken
+    files, and texts with another encoding or format, are a `TextError`.
     """
     yield from checked(decompressed(chunks, name), name)
 
 
 def checked(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Checks the start of a text that is not compressed, and removes its byte-order mark.
-
-    Raises:
-        TextError: if the text has another encoding or format.
-    """
+    """Checks the start of a text that is not compressed, and removes its byte-order mark."""
     head, pieces = b"", iter(pieces)
     for piece in pieces:
         head += piece
@@ -106,22 +92,10 @@ def without_ends(lines: Iterable[bytes], name: object) -> Iterator[bytes]:
         )
 
 
-_WARNINGS: set[str] = set()  # warnings so far, because a text may be read several times
-
-
+@functools.cache
 def warn(sentence: str) -> None:
-    """Prints a warning on stderr, once in a process."""
-    if sentence not in _WARNINGS:
-        _WARNINGS.add(sentence)
-        print(sentence, file=sys.stderr)
-
-
-class _Compression(NamedTuple):
-    """A format of compressed streams. A file holds one or several streams."""
-
-    name: str
-    start: bytes  # pattern of the first bytes
-    decompressor: Callable[[], Any]
+    """Prints a warning on stderr, once in a process, because a text may be read several times."""
+    print(sentence, file=sys.stderr)
 
 
 def _zstandard() -> Any:
@@ -131,12 +105,13 @@ def _zstandard() -> Any:
     return zstandard.ZstdDecompressor().decompressobj()
 
 
-_COMPRESSIONS = [
-    _Compression("gzip", rb"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
-    _Compression("bzip2", rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", bz2.BZ2Decompressor),
-    _Compression("xz", rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
-    _Compression("Zstandard", rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
-]
+# Formats of compressed streams, with patterns of the first bytes. A file holds one or more streams.
+_COMPRESSIONS: dict[str, tuple[bytes, Callable[[], Any]]] = {
+    "gzip": (rb"\x1f\x8b", lambda: zlib.decompressobj(wbits=31)),
+    "bzip2": (rb"BZh[1-9](1AY&SY|\x17rE8P\x90)", bz2.BZ2Decompressor),
+    "xz": (rb"\xfd7zXZ\x00", lzma.LZMADecompressor),
+    "Zstandard": (rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18", _zstandard),
+}
 # Patterns of the first bytes of other formats. Each pattern has bytes that no text has.
 _FORMATS = {
     "a zip archive (or a document that is one)": rb"PK(\x03\x04|\x05\x06)",
@@ -146,44 +121,35 @@ _FORMATS = {
     "an lz4 file": rb"\x04\x22\x4d\x18",
     "a file of compress (.Z)": rb"\x1f\x9d",
     "a PDF document": rb"%PDF-\d\.\d\s+%[\x80-\xff]",
-} | {f"compressed twice, in the end by {each.name}": each.start for each in _COMPRESSIONS}
+} | {f"compressed twice, in the end by {form}": start for form, (start, _) in _COMPRESSIONS.items()}
 UNICODE_MARKS = [  # UTF-32 comes first, because its mark starts with the mark of UTF-16
-    ("UTF-32", codecs.BOM_UTF32_LE),
-    ("UTF-32", codecs.BOM_UTF32_BE),
-    ("UTF-16", codecs.BOM_UTF16_LE),
-    ("UTF-16", codecs.BOM_UTF16_BE),
+    *(("UTF-32", codecs.BOM_UTF32_LE), ("UTF-32", codecs.BOM_UTF32_BE)),
+    *(("UTF-16", codecs.BOM_UTF16_LE), ("UTF-16", codecs.BOM_UTF16_BE)),
 ]
 _CONTROLS = bytes({*range(32), 0x7F} - {*b"\t\n\v\f\r\b\x1b"})
 
 
-def _starts(head: bytes, pattern: bytes) -> bool:
-    return re.match(pattern, head, re.DOTALL) is not None
-
-
 def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
-    """Decompresses a text if it is compressed. Yields a piece for each chunk.
-
-    Raises:
-        TextError: if the compressed file is broken.
-    """
+    """Decompresses a text if it is compressed. Yields a piece for each chunk."""
     head, source = b"", iter(chunks)
     for chunk in source:
         head += chunk
         if b"\n" in head or len(head) >= _LONGEST_START:
             break
         yield b""
-    compression = next((each for each in _COMPRESSIONS if _starts(head, each.start)), None)
-    if compression is None:
+    form = next((form for form, (start, _) in _COMPRESSIONS.items() if re.match(start, head)), "")
+    if not form:
         yield head
         yield from source
         return
+    _, new_decompressor = _COMPRESSIONS[form]
     try:
-        decompressor = compression.decompressor()
+        decompressor = new_decompressor()
         for chunk in itertools.chain([head], source):
             parts = []
             while chunk:
                 if decompressor.eof and (chunk := chunk.lstrip(b"\0")):  # padding between streams
-                    decompressor = compression.decompressor()
+                    decompressor = new_decompressor()
                 parts.append(decompressor.decompress(chunk) if chunk else b"")
                 chunk = decompressor.unused_data if chunk else b""
             yield b"".join(parts)
@@ -193,9 +159,9 @@ def decompressed(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
             "'tf_transformer[zstandard]'; or decompress the file: zstd -d."
         ) from error
     except _decompression_errors() as error:
-        raise TextError(f"{name} is not a whole {compression.name} file: {error}.") from error
+        raise TextError(f"{name} is not a whole {form} file: {error}.") from error
     if not decompressor.eof:
-        raise TextError(f"{name} is not a whole {compression.name} file: its end is missing.")
+        raise TextError(f"{name} is not a whole {form} file: its end is missing.")
 
 
 def _decompression_errors() -> tuple[type[Exception], ...]:
@@ -210,29 +176,22 @@ def _error(head: bytes, name: object) -> str:
     for encoding, mark in UNICODE_MARKS:
         if head.startswith(mark):
             return _other_encoding(name, encoding)
-    for format_, start in _FORMATS.items():
-        if _starts(head, start):
-            return f"{name} is {format_}; expected text in UTF-8. Extract the text first."
+    for other, start in _FORMATS.items():
+        if re.match(start, head, re.DOTALL):
+            return f"{name} is {other}; expected text in UTF-8. Extract the text first."
     even, odd = head[::2], head[1::2]
     for encoding, low, high in (("UTF-16LE", even, odd), ("UTF-16BE", odd, even)):
         if len(head) > 3 and 0 in high and 0 not in low and _is_utf16(head, encoding, high):
             return _other_encoding(name, encoding)
     many = max(8, len(head) // 20)  # a text may have fewer
-    if head.count(0) >= many or (_controls(head) >= many and not is_utf8(head)):
-        return f"{name} is binary data; expected text in UTF-8."
-    return ""
+    is_binary = head.count(0) >= many or (_controls(head) >= many and not is_utf8(head))
+    return f"{name} is binary data; expected text in UTF-8." if is_binary else ""
 
 
 def _is_utf16(head: bytes, encoding: str, high: bytes) -> bool:
     """Whether bytes without a byte-order mark are UTF-16.
 
-    They are if most high bytes are control characters (the text has an alphabet), or if they are
-    not UTF-8 and all characters are printable.
-
-    Args:
-        head: the first bytes.
-        encoding: UTF-16LE or UTF-16BE.
-        high: the high byte of each character.
+    Most high bytes are control characters, or all characters are printable and it is not UTF-8.
     """
     if 2 * _controls(high) > len(high):
         return True

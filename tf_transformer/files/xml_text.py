@@ -19,28 +19,24 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
 
     At the end, a warning on stderr names a file that seems to be UTF-8 although it names another
     encoding. ISO-8859-1 stands for windows-1252, as in browsers.
-
-    Args:
-        pieces: the bytes of the file, decompressed.
-        name: name of the file, for errors.
-
-    Raises:
-        TextError: if the bytes are not in the encoding that the file names.
     """
     head, pieces = b"", iter(pieces)
-    for piece in pieces:
+    while len(head) < HEAD and (piece := next(pieces, None)) is not None:
         head += piece
-        if len(head) >= HEAD:
-            break
     pieces = itertools.chain([head], pieces)
     encoding = _encoding(head)
     if not encoding:
         yield from pieces
         return
-    decode, watch = _decoder(encoding), _Utf8Watch()
+    decode, decode_utf8 = _decoder(encoding), codecs.getincrementaldecoder("utf-8")().decode
+    is_ascii = is_utf8 = True  # so far
     try:
         for piece in pieces:
-            watch.see(piece)
+            is_ascii = is_ascii and piece.isascii()
+            try:
+                is_utf8 = is_utf8 and decode_utf8(piece) is not None
+            except UnicodeDecodeError:
+                is_utf8 = False
             yield decode(piece, False).encode()
         yield decode(b"", True).encode()
     except UnicodeError as error:
@@ -48,7 +44,7 @@ def as_utf8(pieces: Iterable[bytes], name: object) -> Iterator[bytes]:
             f"{name} is not {encoding}, the encoding that it names: {error}. Correct the name in "
             "its first line, or convert the file to UTF-8."
         ) from error
-    if watch.is_utf8 and not watch.is_ascii:
+    if is_utf8 and not is_ascii:
         warn(
             f"warning: {name} is read as {encoding}, the encoding that its first line names. It "
             "seems to be UTF-8; if letters come out wrong, correct the name."
@@ -62,27 +58,10 @@ def _decoder(encoding: str) -> Callable[[bytes, bool], str]:
     return codecs.getincrementaldecoder(encoding)().decode
 
 
-class _Utf8Watch:
-    """Notes whether all pieces of a text so far are UTF-8, and whether they are ASCII."""
-
-    def __init__(self) -> None:
-        self.is_utf8 = self.is_ascii = True
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def see(self, piece: bytes) -> None:
-        self.is_ascii = self.is_ascii and piece.isascii()
-        try:
-            if self.is_utf8:
-                self._decoder.decode(piece)
-        except UnicodeDecodeError:
-            self.is_utf8 = False
-
-
 def _encoding(head: bytes) -> str:
     """Finds the encoding of an XML file by its first bytes. "" stands for UTF-8.
 
-    A declaration that cannot be read in its own encoding is out of date, and does not count. Nor
-    does the name of an unknown encoding.
+    A declaration that is not true, or that names an unknown encoding, does not count.
     """
     for encoding, mark in UNICODE_MARKS + _WITHOUT_MARK:
         if head.startswith(mark):

@@ -19,26 +19,16 @@ _SCALE = "_scale"
 
 
 class ModelFile(NamedTuple):
-    """The content of model.bin.
+    """The content of model.bin."""
 
-    Attributes:
-        version: version of the format.
-        kind: the name of CTranslate2's structure, such as TransformerSpec.
-        arrays: float32 arrays by name. Quantized arrays are multiplied with their scales.
-    """
-
-    version: int
-    kind: str
-    arrays: dict[str, np.ndarray]
+    path: pathlib.Path
+    version: int  # of the format
+    kind: str  # the name of CTranslate2's structure, such as TransformerSpec
+    arrays: dict[str, np.ndarray]  # float32; quantized arrays are multiplied with their scales
 
 
 def read_model_file(path: pathlib.Path) -> ModelFile:
-    """Reads model.bin.
-
-    Raises:
-        InputError: for a file that is missing, cut short or of another format, and for values that
-            are not finite.
-    """
+    """Reads model.bin; an `InputError` for another file, and for values that are not finite."""
     try:
         reader = _Reader(path.read_bytes())
         version = reader.number("I")
@@ -50,9 +40,14 @@ def read_model_file(path: pathlib.Path) -> ModelFile:
         kind = reader.text()
         reader.number("I")  # the revision of the structure
         stored = dict(reader.variable(version) for _ in range(reader.number("I")))
-        aliases = dict(reader.alias() for _ in range(reader.number("I") if version > 2 else 0))
-        reader.require_end()
-        return ModelFile(version, kind, _dequantized(stored, aliases, path))
+        count = reader.number("I") if version > 2 else 0
+        aliases = {reader.text(): reader.text() for _ in range(count)}
+        if rest := len(reader.content) - reader.at:
+            raise ValueError(f"it has {rest:,} more bytes than expected")
+        arrays = dict(_in_float32(stored))
+        require_finite(arrays, path)
+        arrays |= {alias: arrays[name] for alias, name in aliases.items()}  # the same objects
+        return ModelFile(path, version, kind, arrays)
     except (OSError, ValueError, IndexError, KeyError, struct.error) as error:
         raise InputError(
             f"{path} is missing, cut short or no model of CTranslate2: {error}."
@@ -91,23 +86,6 @@ class _Reader:
         dtype = np.dtype(_DTYPES[number] if version > 3 else _DTYPES_BY_SIZE[number])
         content = self.part(count if version > 3 else count * number)
         return name, np.frombuffer(content, dtype).reshape(shape)
-
-    def alias(self) -> tuple[str, str]:
-        """A name, and the variable that it stands for."""
-        return self.text(), self.text()
-
-    def require_end(self) -> None:
-        if self.at != len(self.content):
-            raise ValueError(f"it has {len(self.content) - self.at:,} more bytes than expected")
-
-
-def _dequantized(
-    stored: dict[str, np.ndarray], aliases: dict[str, str], path: pathlib.Path
-) -> dict[str, np.ndarray]:
-    """All arrays as float32. An alias is the same object as the array that it stands for."""
-    arrays = dict(_in_float32(stored))
-    require_finite(arrays, path)
-    return arrays | {alias: arrays[name] for alias, name in aliases.items()}
 
 
 def _in_float32(stored: dict[str, np.ndarray]) -> Iterator[tuple[str, np.ndarray]]:

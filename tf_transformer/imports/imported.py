@@ -1,56 +1,50 @@
-"""A model of another program as a run: what all imports share."""
+"""A model of another program as a run: what all imports share.
+
+The module of each format has a function `read`. It raises an `InputError` that names the file and
+the key for a model that this project does not support.
+"""
 
 import pathlib
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.imports.vocabulary import Vocabulary
+from tf_transformer.imports.layouts import Arrays, Layout
+from tf_transformer.imports.options import read_bytes
+from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
 from tf_transformer.models.names import by_name
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.weights import save_weights
 from tf_transformer.text.codec import Codec
 
-ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 LONGEST = 512  # tokens of a source, for programs that do not say it
-
-
-class Imported(NamedTuple):
-    """An imported model.
-
-    Attributes:
-        config: the configuration of the run.
-        codec: its codec.
-        model: the built model with its weights.
-        vocabularies: the vocabularies of source and target.
-        notes: what the import assumed, in lines.
-    """
-
-    config: Config
-    codec: Codec
-    model: Transformer
-    vocabularies: tuple[Vocabulary, Vocabulary]
-    notes: list[str]
+# SentencePiece models in the order in which they are looked for: one file, or one for each side.
+SENTENCEPIECE = (
+    ("source.spm", "target.spm"),
+    ("tokenizer.source.model", "tokenizer.target.model"),
+    ("tokenizer.model",),
+    ("sentencepiece.bpe.model",),
+    ("sentencepiece.model",),
+    ("spm.model",),
+)
+Paths = tuple[pathlib.Path, pathlib.Path]
+"""A file of the source and a file of the target; the same file twice if they share it."""
+Vocabularies = tuple[Vocabulary, Vocabulary]
+"""The vocabularies of source and target; one object for a shared vocabulary."""
 
 
 class Embeddings(NamedTuple):
-    """The embeddings of another program's model, in the order of its ids.
+    """The embeddings of another program's model, in the order of its ids, float32."""
 
-    Attributes:
-        source: float32 array (V, D).
-        target: float32 array (V, D); the same object as `source` if both share a matrix.
-        output: float32 array (V, D); the same object as `target` if both share a matrix.
-        bias: float32 array (V,), the bias of the logits; None: no bias.
-    """
-
-    source: np.ndarray
-    target: np.ndarray
-    output: np.ndarray
-    bias: np.ndarray | None
+    source: np.ndarray  # (V, D)
+    target: np.ndarray  # (V, D); the same object as `source` if both share a matrix
+    output: np.ndarray  # (V, D); the same object as `target` if both share a matrix
+    bias: np.ndarray | None  # (V,), of the logits; None: no bias
 
     def tying(self, codec: Codec) -> str:
         """The value of `model.tie_embeddings`."""
@@ -58,70 +52,115 @@ class Embeddings(NamedTuple):
             return "none"
         return "all" if self.source is self.target and codec.kind != "separate" else "target"
 
-    def has_bias(self, target: Vocabulary) -> bool:
-        """The value of `model.output_bias`. The bias also excludes ids; see `Vocabulary`."""
-        return self.bias is not None or bool(target.excluded)
+
+class Found(NamedTuple):
+    """What the folder of another program's model holds."""
+
+    file: pathlib.Path  # of the weights
+    arrays: Arrays
+    layout: Layout  # the names of the arrays in encoder and decoder
+    used: set[str]  # names of further arrays that the import has read
+    embeddings: Embeddings
+    vocabularies: Vocabularies
+    sentencepiece: Paths  # the SentencePiece models of source and target
+    options: dict[str, Any]  # fields of `ModelConfig` but for embeddings
+    decode: DecodeConfig
+    notes: list[str]  # what the import assumed, in lines
+    languages: Mapping[str, str] = {}  # values of `data.source_language` and the other, if known
+    task: TranslationOptions = TranslationOptions()
 
 
-def make_model(
-    config: ModelConfig,
-    codec: Codec,
-    vocabularies: tuple[Vocabulary, Vocabulary],
-    embeddings: Embeddings,
-) -> Transformer:
-    """Builds a model with the given embeddings; its other weights are still random."""
+class Imported(NamedTuple):
+    """A run with the model of another program."""
+
+    config: Config
+    codec: Codec
+    model: Transformer  # built, with its weights
+    vocabularies: Vocabularies
+    notes: list[str]  # what the import assumed, in lines
+
+
+def as_run(found: Found) -> Imported:
+    """Makes a run from the content of a folder, whose arrays must fit the options."""
+    tokenizers = {}
+    files = zip(("source", "target"), found.vocabularies, found.sentencepiece, strict=True)
+    for side, vocabulary, file in files:
+        tokenizers[side] = vocabulary.tokenizer(read_bytes(file), str(file))
+    is_shared = tokenizers["source"].model == tokenizers["target"].model
+    codec = Codec(tokenizers["source"] if is_shared else tokenizers)
+    source, target = found.vocabularies
+    config = ModelConfig(
+        **found.options,
+        tie_embeddings=found.embeddings.tying(codec),  # type: ignore[arg-type]
+        # The bias also excludes ids.
+        output_bias=found.embeddings.bias is not None or bool(target.excluded),
+    )
     model = Transformer(codec.size("target"), config, source_vocabulary_size=codec.size("source"))
     model.build()
-    source, target = vocabularies
-    model.target_embedding.embeddings.assign(target.rows(embeddings.target))
+    model.target_embedding.embeddings.assign(target.rows(found.embeddings.target))
     if model.source_embedding is not model.target_embedding:
-        model.source_embedding.embeddings.assign(source.rows(embeddings.source))
+        model.source_embedding.embeddings.assign(source.rows(found.embeddings.source))
     if model.output_embedding is not model.target_embedding:
-        model.output_embedding.embeddings.assign(target.rows(embeddings.output))
+        model.output_embedding.embeddings.assign(target.rows(found.embeddings.output))
     if config.output_bias:
-        bias = embeddings.bias
-        bias = np.zeros(len(embeddings.target), np.float32) if bias is None else bias
+        bias = found.embeddings.bias
+        bias = np.zeros(len(found.embeddings.target), np.float32) if bias is None else bias
         model.output_embedding.bias.assign(target.bias(bias))
-    return model
-
-
-def make_codec(
-    vocabularies: tuple[Vocabulary, Vocabulary], files: tuple[pathlib.Path, pathlib.Path]
-) -> Codec:
-    """The codec with the ids of two vocabularies and the pieces of two SentencePiece models.
-
-    Raises:
-        InputError: for a file that cannot be read, and as `Vocabulary.tokenizer`.
-    """
-    source, target = (
-        vocabulary.tokenizer(read_bytes(file), str(file))
-        for vocabulary, file in zip(vocabularies, files, strict=True)
-    )
-    return Codec(source if source.model == target.model else {"source": source, "target": target})
-
-
-def run_config(
-    model: ModelConfig, codec: Codec, decode: DecodeConfig, languages: dict[str, str]
-) -> Config:
-    """The configuration of a run with an imported model.
-
-    Args:
-        model: the configuration of the model.
-        codec: the codec of the model.
-        decode: the options of the search.
-        languages: values of `data.source_language` and `data.target_language`, if they are known.
-    """
-    unknown = {"source_language": "", "target_language": ""}
+    used = found.layout.fill(model, found.arrays, found.file) | found.used
+    if unknown := sorted(set(found.arrays) - used):
+        raise InputError(
+            f"{found.file} has weights that the import does not understand: {unknown[0]} and "
+            f"{len(unknown) - 1} more. Is it a model of another kind?"
+        )
     longest = DataConfig().max_length
+    unknown_languages = {"source_language": "", "target_language": ""}
     data = DataConfig(
         vocabularies=codec.kind,  # type: ignore[arg-type]
         vocabulary_size=max(codec.sizes),
         segmentation="unigram",
         normalization="nmt_nfkc",
-        max_length=min(longest, model.max_length) if model.position == "learned" else 0,
-        **(unknown | languages),  # type: ignore[arg-type]
+        max_length=min(longest, config.max_length) if config.position == "learned" else 0,
+        **(unknown_languages | dict(found.languages)),  # type: ignore[arg-type]
     )
-    return Config(model, data, TrainConfig(), decode, TranslationOptions())
+    run = Config(config, data, TrainConfig(), found.decode, found.task)
+    return Imported(run, codec, model, found.vocabularies, found.notes)
+
+
+def read_vocabularies(
+    embeddings: Embeddings,
+    read: Callable[[str], tuple[list[str], SpecialTokens, pathlib.Path]],
+) -> Vocabularies:
+    """The vocabularies of lists of tokens, which `read` gives for source and target.
+
+    It gives the tokens, one for each row of the embeddings, the special tokens and the file.
+    """
+    vocabularies = []
+    for side, matrix in (("source", embeddings.source), ("target", embeddings.target)):
+        tokens, special, path = read(side)
+        vocabularies.append(Vocabulary.of_list(tokens, len(matrix), special, str(path)))
+    source, target = vocabularies
+    return (target, target) if source == target else (source, target)
+
+
+def find_sentencepiece(folder: pathlib.Path, given: str = "") -> Paths:
+    """Finds the SentencePiece models of source and target.
+
+    `given` is one path for both sides, or two paths with a comma between them; "": in the folder.
+    """
+    if given:
+        paths = [pathlib.Path(path) for path in given.split(",")]
+        if len(paths) > 2:
+            raise InputError(f"--tokenizer takes one file or two, got {len(paths)}: {given}")
+        return paths[0], paths[-1]
+    for names in SENTENCEPIECE:
+        paths = [folder / name for name in names]
+        if all(path.is_file() for path in paths):
+            return paths[0], paths[-1]
+    expected = ", ".join(" and ".join(names) for names in SENTENCEPIECE)
+    raise InputError(
+        f"{folder} has no SentencePiece model, so texts cannot be divided into its tokens. Give "
+        f"--tokenizer source.model,target.model, or put one of these into the folder: {expected}."
+    )
 
 
 def write(imported: Imported, run: RunFolder) -> None:
@@ -130,15 +169,3 @@ def write(imported: Imported, run: RunFolder) -> None:
     run.save_samples([])
     imported.codec.save(run.path)
     save_weights(run, by_name(imported.model), "float32", update=0)
-
-
-def read_bytes(path: pathlib.Path) -> bytes:
-    """The content of a file.
-
-    Raises:
-        InputError: if it cannot be read.
-    """
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error

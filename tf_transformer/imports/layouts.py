@@ -1,60 +1,143 @@
-"""The names of arrays in the formats that are imported and exported, one table per format."""
+"""The weights of a `Transformer` under the names of other programs, a table per format.
 
-from tf_transformer.config import ModelConfig
-from tf_transformer.imports.layout import Layout
+Imports and exports read the tables in opposite directions.
+"""
+
+import pathlib
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from tf_transformer.errors import InputError
+from tf_transformer.models.names import by_name
+from tf_transformer.models.transformer import Transformer
+
+Arrays = Mapping[str, np.ndarray]
+"""Weights by the names of another program, float32."""
+_NAME = re.compile(r"(encoder|decoder)/(?:layer_(\d+)/)?(.+)/(\w+)")
 
 
-def _in_layer(start: str, parts: dict[str, str]) -> dict[str, tuple[str, ...]]:
-    """Names with the start of a layer's names before them."""
-    return {part: tuple(start + name for name in names.split()) for part, names in parts.items()}
+class Layout(NamedTuple):
+    """The names of the arrays of encoder and decoder in another program.
+
+    In all names, {side} is encoder or decoder, {number} the number of the layer, and {kind} the
+    value of `kinds`. `parts` has the parts of a layer, such as self_attention/output, and the rest
+    of the names of their arrays, with a space between two arrays.
+    """
+
+    layer: str  # the beginning of the names of a layer
+    parts: Mapping[str, str]
+    last_norm: str  # the normalization after the last layer of a pre-norm model
+    kinds: Mapping[str, str]  # the words for kernel, bias, gamma and beta
+    first: int = 0  # the number of the first layer
+    is_transposed: bool = True  # matrices (outputs, inputs), as in PyTorch; else as Keras' are
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """The names of the arrays whose columns a weight of a layer holds side by side; else ()."""
+        if (parsed := _NAME.fullmatch(name)) is None:
+            return ()
+        side, number, part, kind = parsed.groups()
+        words = {"side": side, "number": int(number or 0) + self.first, "kind": self.kinds[kind]}
+        if number is None:
+            return (self.last_norm.format(**words),)
+        return tuple((self.layer + rest).format(**words) for rest in self.parts[part].split())
+
+    def fill(self, model: Transformer, arrays: Arrays, path: pathlib.Path) -> set[str]:
+        """Assigns arrays by name to the weights of encoder and decoder.
+
+        Other names may be among the arrays of the file `path`. The result is the assigned names.
+
+        Raises:
+            InputError: for an array that is missing or has another shape.
+        """
+        used: set[str] = set()
+        for name, weight in by_name(model).items():
+            if not (names := self.names(name)):
+                continue
+            shape = (*weight.shape[:-1], weight.shape[-1] // len(names))
+            shape = shape[::-1] if self.is_transposed else shape
+            parts = [array_of(arrays, part, shape, path) for part in names]
+            parts = [part.T for part in parts] if self.is_transposed else parts
+            weight.assign(np.concatenate(parts, axis=-1))
+            used.update(names)
+        return used
+
+    def arrays(self, model: Transformer, with_biases: bool = False) -> dict[str, np.ndarray]:
+        """The weights of encoder and decoder as float32 arrays by name.
+
+        With `with_biases`, a product without a bias gets a bias of zeros.
+        """
+        weights = by_name(model)
+        arrays: dict[str, np.ndarray] = {}
+        for name, weight in weights.items():
+            value = keras.ops.convert_to_numpy(weight).astype(np.float32)
+            arrays |= self._divided(name, value)
+            stem, _, kind = name.rpartition("/")
+            if with_biases and kind == "kernel" and f"{stem}/bias" not in weights:
+                arrays |= self._divided(f"{stem}/bias", np.zeros(value.shape[-1], np.float32))
+        return arrays
+
+    def _divided(self, name: str, value: np.ndarray) -> dict[str, np.ndarray]:
+        if not (names := self.names(name)):
+            return {}
+        parts = np.split(value, len(names), axis=-1)
+        parts = [part.T for part in parts] if self.is_transposed else parts
+        return dict(zip(names, map(np.ascontiguousarray, parts), strict=True))
+
+
+def array_of(arrays: Arrays, name: str, shape: tuple[int, ...], path: pathlib.Path) -> np.ndarray:
+    """The array with a name, which must have the shape; -1 stands for any size."""
+    if name not in arrays:
+        raise InputError(f"{path}: the weights have no {name}, which the configuration needs.")
+    found = arrays[name].shape
+    if len(found) != len(shape) or any(a not in (-1, b) for a, b in zip(shape, found, strict=True)):
+        raise InputError(
+            f"{path}: {name} has the shape {found}, and the configuration needs {shape}."
+        )
+    return arrays[name]
 
 
 # `MarianMTModel` of Transformers. Its embeddings and the bias of its logits are not in the table.
 TRANSFORMERS = Layout(
-    _in_layer(
-        "model.{side}.layers.{number}.",
-        {
-            "self_attention/query_key_value": "self_attn.q_proj.{kind} self_attn.k_proj.{kind} "
-            "self_attn.v_proj.{kind}",
-            "self_attention/output": "self_attn.out_proj.{kind}",
-            "attention_residual/norm": "self_attn_layer_norm.{kind}",
-            "cross_attention/query": "encoder_attn.q_proj.{kind}",
-            "cross_attention/key_value": "encoder_attn.k_proj.{kind} encoder_attn.v_proj.{kind}",
-            "cross_attention/output": "encoder_attn.out_proj.{kind}",
-            "cross_residual/norm": "encoder_attn_layer_norm.{kind}",
-            "feed_forward/hidden": "fc1.{kind}",
-            "feed_forward/output": "fc2.{kind}",
-            "feed_forward_residual/norm": "final_layer_norm.{kind}",
-        },
-    ),
+    layer="model.{side}.layers.{number}.",
+    parts={
+        "self_attention/query_key_value": "self_attn.q_proj.{kind} self_attn.k_proj.{kind} "
+        "self_attn.v_proj.{kind}",
+        "self_attention/output": "self_attn.out_proj.{kind}",
+        "attention_residual/norm": "self_attn_layer_norm.{kind}",
+        "cross_attention/query": "encoder_attn.q_proj.{kind}",
+        "cross_attention/key_value": "encoder_attn.k_proj.{kind} encoder_attn.v_proj.{kind}",
+        "cross_attention/output": "encoder_attn.out_proj.{kind}",
+        "cross_residual/norm": "encoder_attn_layer_norm.{kind}",
+        "feed_forward/hidden": "fc1.{kind}",
+        "feed_forward/output": "fc2.{kind}",
+        "feed_forward_residual/norm": "final_layer_norm.{kind}",
+    },
     last_norm="model.{side}.layer_norm.{kind}",
     kinds={"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"},
 )
 # fairseq, whose modules gave Transformers these names.
 FAIRSEQ = TRANSFORMERS._replace(
-    parts={
-        part: tuple(name.removeprefix("model.") for name in names)
-        for part, names in TRANSFORMERS.parts.items()
-    },
-    last_norm=TRANSFORMERS.last_norm.removeprefix("model."),
+    layer="{side}.layers.{number}.", last_norm="{side}.layer_norm.{kind}"
 )
 # Marian's own files: matrices (inputs, outputs), vectors (1, outputs). Post-norm models only.
 MARIAN = Layout(
-    _in_layer(
-        "{side}_l{number}_",
-        {
-            "self_attention/query_key_value": "self_{kind}q self_{kind}k self_{kind}v",
-            "self_attention/output": "self_{kind}o",
-            "attention_residual/norm": "self_Wo_ln_{kind}",
-            "cross_attention/query": "context_{kind}q",
-            "cross_attention/key_value": "context_{kind}k context_{kind}v",
-            "cross_attention/output": "context_{kind}o",
-            "cross_residual/norm": "context_Wo_ln_{kind}",
-            "feed_forward/hidden": "ffn_{kind}1",
-            "feed_forward/output": "ffn_{kind}2",
-            "feed_forward_residual/norm": "ffn_ffn_ln_{kind}",
-        },
-    ),
+    layer="{side}_l{number}_",
+    parts={
+        "self_attention/query_key_value": "self_{kind}q self_{kind}k self_{kind}v",
+        "self_attention/output": "self_{kind}o",
+        "attention_residual/norm": "self_Wo_ln_{kind}",
+        "cross_attention/query": "context_{kind}q",
+        "cross_attention/key_value": "context_{kind}k context_{kind}v",
+        "cross_attention/output": "context_{kind}o",
+        "cross_residual/norm": "context_Wo_ln_{kind}",
+        "feed_forward/hidden": "ffn_{kind}1",
+        "feed_forward/output": "ffn_{kind}2",
+        "feed_forward_residual/norm": "ffn_ffn_ln_{kind}",
+    },
     last_norm="",
     kinds={"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"},
     first=1,
@@ -74,18 +157,12 @@ _CTRANSLATE2 = {
 }
 
 
-def ctranslate2(config: ModelConfig) -> Layout:
-    """CTranslate2, which joins the projections of one input in one matrix, as this project does.
-
-    Args:
-        config: the configuration of the model. The hidden layer of SwiGLU has two matrices.
-    """
+def ctranslate2(is_gated: bool) -> Layout:
+    """CTranslate2; gated hidden layers, as those of SwiGLU, have two matrices."""
     gated = {"feed_forward/hidden": "ffn/linear_0/{kind} ffn/linear_0_noact/{kind}"}
     return Layout(
-        _in_layer(
-            "{side}/layer_{number}/",
-            _CTRANSLATE2 | (gated if config.activation == "swiglu" else {}),
-        ),
+        layer="{side}/layer_{number}/",
+        parts=_CTRANSLATE2 | (gated if is_gated else {}),
         last_norm="{side}/layer_norm/{kind}",
         kinds={"kernel": "weight", "bias": "bias", "gamma": "gamma", "beta": "beta"},
     )
@@ -107,18 +184,12 @@ _OPENNMT = {
 }
 
 
-def opennmt_tf(config: ModelConfig) -> Layout:
-    """OpenNMT-tf.
-
-    Args:
-        config: the configuration of the model. Pre-norm and post-norm models name norms apart.
-    """
-    norm = "input_layer_norm" if config.norm_first else "output_layer_norm"
+def opennmt_tf(norm_first: bool) -> Layout:
+    """OpenNMT-tf, whose pre-norm and post-norm models name norms apart."""
+    norm = "input_layer_norm" if norm_first else "output_layer_norm"
     return Layout(
-        _in_layer(
-            "model/{side}/layers/{number}/",
-            {part: names.replace("NORM", norm) for part, names in _OPENNMT.items()},
-        ),
+        layer="model/{side}/layers/{number}/",
+        parts={part: names.replace("NORM", norm) for part, names in _OPENNMT.items()},
         last_norm="model/{side}/layer_norm/{kind}",
         kinds={"kernel": "kernel", "bias": "bias", "gamma": "gamma", "beta": "beta"},
         is_transposed=False,

@@ -6,27 +6,17 @@ vocabularies. Sources: `modeling_marian.py` and `tokenization_marian.py` of Tran
 """
 
 import pathlib
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports.imported import (
-    ACTIVATIONS,
-    LONGEST,
-    Embeddings,
-    Imported,
-    make_codec,
-    make_model,
-    run_config,
-)
-from tf_transformer.imports.layouts import TRANSFORMERS
-from tf_transformer.imports.options import decimal, number, read_json, without_effect
+from tf_transformer.imports import imported
+from tf_transformer.imports.layouts import TRANSFORMERS, Arrays
+from tf_transformer.imports.options import Options, read_json
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import read_weights
-from tf_transformer.text.codec import Codec
 
 EMBEDDINGS = (
     *("model.shared.weight", "lm_head.weight"),
@@ -78,57 +68,62 @@ IGNORED = (
     *("init_std", "num_hidden_layers", "torch_dtype", "dtype", "transformers_version"),
     *("use_cache", "output_past", "gradient_checkpointing", "num_labels", "is_decoder"),
     *("renormalize_logits", "_from_model_config"),
-    *(
-        "output_attentions",
-        "output_hidden_states",
-        "return_dict",
-        "problem_type",
-        "task_specific_params",
-    ),
+    *("output_attentions", "output_hidden_states", "return_dict", "problem_type"),
     *("tokenizer_class", "finetuning_task", "sep_token_id", "chunk_size_feed_forward"),
     *("_attn_implementation_autoset", "_attn_implementation", "attn_implementation"),
     *("_commit_hash", "name_or_path", "cache_implementation", "disable_compile"),
+    "task_specific_params",
 )
-_OPTION_FILES = "config.json or generation_config.json"  # for errors
+SIZES = {
+    "d_model": "d_model",
+    "num_encoder_layers": "encoder_layers",
+    "num_decoder_layers": "decoder_layers",
+    "num_layers": "decoder_layers",
+    "d_ff": "decoder_ffn_dim",
+    "encoder_d_ff": "encoder_ffn_dim",
+    "num_heads": "decoder_attention_heads",
+    "encoder_num_heads": "encoder_attention_heads",
+}
 
 
-def read(folder: pathlib.Path) -> Imported:
-    """Reads a folder.
-
-    Args:
-        folder: a folder of Transformers with a Marian model.
-
-    Raises:
-        InputError: for a folder that has no such model, or a model that this project does not
-            support. The message names the file and the key.
-    """
+def read(folder: pathlib.Path) -> imported.Imported:
+    """Reads a folder."""
     options, notes = _options(folder)
     arrays, file = read_weights(folder)
-    source_matrix, target_matrix, output_matrix = _matrices(arrays, options, folder / file)
-    vocabularies = _vocabularies(folder, options, len(source_matrix), len(target_matrix))
-    spm = folder / "source.spm", folder / "target.spm"
-    codec = make_codec(vocabularies, spm)
+    path = folder / file
+    source, target, output = _matrices(arrays, options, path)
+    vocabularies = _vocabularies(folder, options, len(source), len(target))
     bias = arrays.get(BIAS)
     if bias is None:
         notes.append(f"{file} has no {BIAS}: the bias of the logits is 0")
-        bias = np.zeros((1, len(target_matrix)), np.float32)
-    _require_shape(bias, (1, len(target_matrix)), BIAS, folder / file)
-    embeddings = Embeddings(source_matrix, target_matrix, output_matrix, bias[0])
-    if output_matrix is not target_matrix:
+        bias = np.zeros((1, len(target)), np.float32)
+    _require_shape(bias, (1, len(target)), BIAS, path)
+    if output is not target:
         notes.append(f"{file}: lm_head.weight differs from the embeddings, so it is not tied")
-    config = _config(folder, options, codec, embeddings.tying(codec))
-    model = make_model(config.model, codec, vocabularies, embeddings)
-    used = {*EMBEDDINGS, *COMPUTED, BIAS}
-    used |= TRANSFORMERS.fill(model, arrays, folder / file)
-    if unknown := sorted(set(arrays) - used):
-        raise InputError(
-            f"{folder / file} has weights that a Marian model does not have: {unknown[0]} and "
-            f"{len(unknown) - 1} more. Is it a model of another kind?"
-        )
-    return Imported(config, codec, model, vocabularies, notes)
+    found = imported.Found(
+        path,
+        arrays,
+        TRANSFORMERS,
+        {*EMBEDDINGS, *COMPUTED, BIAS},
+        imported.Embeddings(source, target, output, bias[0]),
+        vocabularies,
+        sentencepiece=(folder / "source.spm", folder / "target.spm"),
+        options={
+            **{field: options.number(key, least=0) for field, key in SIZES.items()},
+            **options.dropout_rates(),
+            "position": "sinusoidal_halves",
+            "activation": options.activation("activation_function", "swish"),
+            "norm_epsilon": 1e-5,
+            "attention_bias": True,
+        },
+        decode=_search(options),
+        notes=notes,
+        languages=_languages(folder),
+    )
+    return imported.as_run(found)
 
 
-def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
+def _options(folder: pathlib.Path) -> tuple[Options, list[str]]:
     """The keys of config.json and generation_config.json, checked; and notes."""
     if (folder / "source.bpe").is_file():
         raise InputError(
@@ -148,23 +143,20 @@ def _options(folder: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
         notes += further
     if "activation_function" not in options:
         notes.append(f"{path} has no activation_function: swish, as in models of 2020")
-        options["activation_function"] = "swish"
+    options.file = folder / "config.json or generation_config.json"
     return options, notes
 
 
-def _checked(path: pathlib.Path) -> tuple[dict[str, Any], list[str]]:
+def _checked(path: pathlib.Path) -> tuple[Options, list[str]]:
     """The keys of a file, all of which the import understands, and notes."""
-    options = read_json(path)
+    options = Options(read_json(path), path)
     for key, values in FIXED.items():
         if key in options and options[key] not in values:
-            expected = " or ".join(map(repr, values))
-            raise InputError(f"{path}: {key} must be {expected}, got {options[key]!r}.")
-    return options, without_effect(options, (*FIXED, *READ, *IGNORED), path, OFF, IDLE)
+            raise options.must_be(key, " or ".join(map(repr, values)))
+    return options, options.without_effect((*FIXED, *READ, *IGNORED), OFF, IDLE)
 
 
-def _matrices(
-    arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _matrices(arrays: Arrays, options: Options, path: pathlib.Path) -> list[np.ndarray]:
     """The embeddings of source, target and output; one object for equal matrices.
 
     A matrix that the file has counts, also if the configuration says that it is tied. A matrix that
@@ -182,7 +174,7 @@ def _matrices(
         _require_shape(matrix, (len(matrix), options.get("d_model")), "embeddings", path)
     _require_shape(output, target.shape, "lm_head.weight", path)
     target = source if np.array_equal(source, target) else target
-    return source, target, target if np.array_equal(output, target) else output
+    return [source, target, target if np.array_equal(output, target) else output]
 
 
 def _first(*matrices: np.ndarray | None) -> np.ndarray | None:
@@ -197,10 +189,9 @@ def _require_shape(
 
 
 def _vocabularies(
-    folder: pathlib.Path, options: Mapping[str, Any], source_size: int, target_size: int
-) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target; one object for a shared vocabulary."""
-    pad = number(options, "pad_token_id", folder / "config.json", least=0)
+    folder: pathlib.Path, options: Options, source_size: int, target_size: int
+) -> imported.Vocabularies:
+    pad = options.number("pad_token_id", least=0)
     start = options.get("decoder_start_token_id")
     start = pad if start is None else start
     path = folder / "vocab.json"
@@ -215,69 +206,25 @@ def _vocabularies(
         "bad_words_ids": forbidden,
     }.items():
         if options.get(key) not in (None, *values):
-            raise InputError(f"{folder}: {key} must be {values[0]}, got {options[key]}.")
+            raise options.must_be(key, values[0])
     return source, target
 
 
-def _config(folder: pathlib.Path, options: Mapping[str, Any], codec: Codec, tying: str) -> Config:
-    """The configuration of the run; `tying`: the value of `model.tie_embeddings`."""
-    model = _model_config(folder, options, tying)
-    return run_config(model, codec, _search(folder, options), _languages(folder))
-
-
-def _model_config(folder: pathlib.Path, options: Mapping[str, Any], tying: str) -> ModelConfig:
-    name = options["activation_function"]
-    if name not in ACTIVATIONS:
-        raise InputError(
-            f"{folder / 'config.json'}: activation_function must be one of "
-            f"{', '.join(ACTIVATIONS)}, got {name!r}."
-        )
-    sizes: dict[str, Any] = {
-        field: number(options, key, folder / "config.json", least=0)
-        for field, key in {
-            "d_model": "d_model",
-            "num_encoder_layers": "encoder_layers",
-            "num_decoder_layers": "decoder_layers",
-            "d_ff": "decoder_ffn_dim",
-            "encoder_d_ff": "encoder_ffn_dim",
-            "num_heads": "decoder_attention_heads",
-            "encoder_num_heads": "encoder_attention_heads",
-        }.items()
-    }
-    file = folder / _OPTION_FILES
-    return ModelConfig(
-        **sizes,
-        num_layers=sizes["num_decoder_layers"],
-        dropout_rate=decimal(options, "dropout", 0.1, 0, file),
-        attention_dropout_rate=decimal(options, "attention_dropout", 0, 0, file),
-        feed_forward_dropout_rate=decimal(options, "activation_dropout", 0, 0, file),
-        position="sinusoidal_halves",
-        activation=ACTIVATIONS[name],  # type: ignore[arg-type]
-        norm_epsilon=1e-5,
-        tie_embeddings=tying,  # type: ignore[arg-type]
-        attention_bias=True,
-        output_bias=True,
-    )
-
-
-def _search(folder: pathlib.Path, options: Mapping[str, Any]) -> DecodeConfig:
-    file = folder / _OPTION_FILES
-    longest = int(decimal(options, "max_length", LONGEST, 2, file))
+def _search(options: Options) -> DecodeConfig:
+    longest = int(options.decimal("max_length", imported.LONGEST, 2))
     early_stopping = options.get("early_stopping")
     if early_stopping is None:
         early_stopping = False  # Transformers' default
     if not (isinstance(early_stopping, bool) or early_stopping == "never"):
-        raise InputError(
-            f"{file}: early_stopping must be true, false or 'never', got {early_stopping!r}."
-        )
+        raise options.must_be("early_stopping", "true, false or 'never'")
     return DecodeConfig(
-        beam_size=int(decimal(options, "num_beams", 1, 1, file)),
-        length_penalty=decimal(options, "length_penalty", 1, 0, file),
+        beam_size=int(options.decimal("num_beams", 1, 1)),
+        length_penalty=options.decimal("length_penalty", 1),
         length_penalty_offset=0.0,
         early_stopping=early_stopping,
         max_length=longest - 1,  # Transformers counts the start token
         max_extra_length=longest,
-        max_source_length=LONGEST,
+        max_source_length=imported.LONGEST,
         average=1,
     )
 

@@ -7,28 +7,18 @@ hold the options of the model. Source: Marian 1.12.
 
 import pathlib
 import zipfile
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports.imported import (
-    ACTIVATIONS,
-    Embeddings,
-    Imported,
-    make_codec,
-    make_model,
-    read_bytes,
-    run_config,
-)
-from tf_transformer.imports.layouts import MARIAN
+from tf_transformer.imports import imported
+from tf_transformer.imports.layouts import MARIAN, Arrays, array_of
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
-from tf_transformer.imports.options import decimal, number, read_yaml, without_effect
+from tf_transformer.imports.options import Options, read_bytes, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.imports.weights import require_finite
-from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import ModelFileError, read_pieces
 
 EMBEDDING = {
@@ -83,16 +73,18 @@ READ = (
     *("transformer-dim-ffn", "transformer-decoder-dim-ffn", "transformer-ffn-activation"),
     *("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all"),
 )
-# Options without an effect on a trained Transformer with self-attention.
-IGNORED = (
-    *("bert-train-type-embeddings", "bert-type-vocab-size", "dec-cell", "dec-cell-base-depth"),
-    *("dec-cell-high-depth", "dim-rnn", "enc-cell", "enc-cell-depth", "enc-type", "input-types"),
-    *("layer-normalization", "skip", "special-vocab", "transformer-aan-activation"),
-    *("transformer-aan-depth", "transformer-aan-nogate", "transformer-dim-aan", "version"),
-    *("transformer-guided-alignment-layer", "ulr-dim-emb", "ulr-trainable-transformation"),
-    *("factors-combine", "factors-dim-emb", "transformer-depth-scaling", "original-type"),
-    "separator-symbol",
-)
+# Options that Marian wants in each model, without an effect on a Transformer with self-attention.
+UNUSED: dict[str, Any] = {
+    **{"bert-train-type-embeddings": True, "bert-type-vocab-size": 2, "dec-cell": "gru"},
+    **{"dec-cell-base-depth": 2, "dec-cell-high-depth": 1, "dim-rnn": 1024, "enc-cell": "gru"},
+    **{"enc-cell-depth": 1, "enc-type": "bidirectional", "factors-combine": "sum"},
+    **{"factors-dim-emb": 0, "input-types": [], "layer-normalization": False, "skip": False},
+    **{"transformer-aan-activation": "swish", "transformer-aan-depth": 2},
+    **{"transformer-aan-nogate": False, "transformer-dim-aan": 2048, "ulr-dim-emb": 0},
+    **{"transformer-guided-alignment-layer": "last", "ulr-trainable-transformation": False},
+    "separator-symbol": "[eos]",
+}
+IGNORED = (*UNUSED, "version", "special-vocab", "transformer-depth-scaling", "original-type")
 # Options of decoder.yml that the import reads.
 SEARCH = (
     *("models", "vocabs", "relative-paths", "beam-size", "normalize", "word-penalty"),
@@ -104,8 +96,8 @@ class Files(NamedTuple):
     """The files of a model, and its options of the search."""
 
     weights: pathlib.Path
-    vocabularies: tuple[pathlib.Path, pathlib.Path]
-    search: Mapping[str, Any]
+    vocabularies: imported.Paths
+    search: Options
 
 
 def is_marian(folder: pathlib.Path) -> bool:
@@ -115,37 +107,44 @@ def is_marian(folder: pathlib.Path) -> bool:
     return bool([*folder.glob("*decoder.yml"), *folder.glob("*.npz")])
 
 
-def read(folder: pathlib.Path) -> Imported:
-    """Reads a folder.
-
-    Args:
-        folder: a folder with decoder.yml, or one file that ends in .decoder.yml.
-
-    Raises:
-        InputError: for a folder that has no such model, or a model that this project does not
-            support. The message names the file and the key.
-    """
+def read(folder: pathlib.Path) -> imported.Imported:
+    """Reads a folder with decoder.yml, or with one file that ends in .decoder.yml."""
     files = find_files(folder)
     arrays = read_arrays(files.weights)
     options, notes = model_options(arrays, files.weights)
-    (of_source, of_target, output), used = _matrices(arrays, options, files.weights)
-    source, target = _vocabularies(files.vocabularies, len(of_source), len(of_target))
-    codec = make_codec((source, target), _sentencepiece(folder, files.vocabularies))
-    bias = _array(arrays, BIAS, (1, len(of_target)), files.weights)
-    embeddings = Embeddings(of_source, of_target, output, bias[0])
-    config = _config(options, files, codec, embeddings.tying(codec))
-    model = make_model(config.model, codec, (source, target), embeddings)
-    vectors = {name: array[0] for name, array in arrays.items() if len(array) == 1}
-    used |= {BIAS, OPTIONS, *MARIAN.fill(model, arrays | vectors, files.weights)}
-    if unknown := sorted(set(arrays) - used):
-        raise InputError(
-            f"{files.weights} has weights that its options do not explain: {unknown[0]} and "
-            f"{len(unknown) - 1} more."
-        )
+    (source, target, output), used = _matrices(arrays, options)
+    vocabularies = _vocabularies(files.vocabularies, len(source), len(target))
+    sentencepiece = _sentencepiece(folder, files.vocabularies)
+    bias = array_of(arrays, BIAS, (1, len(target)), files.weights)
     notes.append(f"{files.weights.name}: dropout, which Marian does not store, is 0.1 for training")
     if unread := sorted(key for key in files.search.keys() - SEARCH if files.search[key]):
         notes.append(f"decoder.yml: not read: {', '.join(unread)}")
-    return Imported(config, codec, model, (source, target), notes)
+    size = options.number("transformer-dim-ffn")
+    found = imported.Found(
+        files.weights,
+        arrays | {name: array[0] for name, array in arrays.items() if len(array) == 1},
+        MARIAN,
+        {*used, BIAS, OPTIONS},
+        imported.Embeddings(source, target, output, bias[0]),
+        vocabularies,
+        sentencepiece,
+        options={
+            "num_layers": options.number("dec-depth"),
+            "num_encoder_layers": options.number("enc-depth"),
+            "d_model": options.number("dim-emb"),
+            "d_ff": options.get("transformer-decoder-dim-ffn") or size,
+            "encoder_d_ff": size,
+            "num_heads": options.number("transformer-heads"),
+            "position": "marian",
+            "activation": options.activation("transformer-ffn-activation", "swish"),
+            "norm_epsilon": EPSILON,
+            "attention_bias": True,
+            "zero_start": output is target,
+        },
+        decode=_search(files.search),
+        notes=notes,
+    )
+    return imported.as_run(found)
 
 
 def find_files(folder: pathlib.Path) -> Files:
@@ -153,7 +152,7 @@ def find_files(folder: pathlib.Path) -> Files:
     path = folder / "decoder.yml"
     found = [path] if path.is_file() else sorted(folder.glob("*.decoder.yml"))
     if len(found) != 1:
-        names = ", ".join(each.name for each in found) or "none"
+        names = ", ".join(file.name for file in found) or "none"
         raise InputError(
             f"{folder} must have decoder.yml, or one file that ends in .decoder.yml, got {names}."
         )
@@ -192,14 +191,8 @@ def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-def model_options(
-    arrays: Mapping[str, np.ndarray], path: pathlib.Path
-) -> tuple[dict[str, Any], list[str]]:
-    """The options in the weights, checked, and notes.
-
-    Raises:
-        InputError: for an option that is unknown, or has a value that is not supported.
-    """
+def model_options(arrays: Arrays, path: pathlib.Path) -> tuple[Options, list[str]]:
+    """The options in the weights, checked, and notes."""
     options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
     if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
         raise InputError(f"{path}: dec-cell is ssru. Models with an SSRU are not supported.")
@@ -210,47 +203,30 @@ def model_options(
                 f"{path}: {key} must be {expected!r}, got {value!r}. This model {meaning}, which "
                 "is not supported."
             )
-    others = {key: value for key, value in options.items() if not key.startswith("char-")}
-    return options, without_effect(others, (*FIXED, *READ, *IGNORED), path)
+    of_characters = (key for key in options if key.startswith("char-"))
+    return options, options.without_effect((*FIXED, *READ, *IGNORED, *of_characters))
 
 
-def _array(
-    arrays: Mapping[str, np.ndarray], name: str, shape: tuple[int, ...], path: pathlib.Path
-) -> np.ndarray:
-    """An array of the given shape; -1 stands for any size."""
-    if name not in arrays:
-        raise InputError(f"{path} has no {name}, which its options need.")
-    array = arrays[name]
-    fits = len(array.shape) == len(shape) and all(
-        size in (-1, found) for size, found in zip(shape, array.shape, strict=True)
-    )
-    if not fits:
-        raise InputError(f"{path}: {name} must have the shape {shape}, got {array.shape}.")
-    return array
-
-
-def _matrices(
-    arrays: Mapping[str, np.ndarray], options: Mapping[str, Any], path: pathlib.Path
-) -> tuple[list[np.ndarray], set[str]]:
+def _matrices(arrays: Arrays, options: Options) -> tuple[list[np.ndarray], set[str]]:
     """The matrices (V, D) of source, target and output, and the names of the arrays."""
-    size = number(options, "dim-emb", path)
+    path, size = options.file, options.number("dim-emb")
     shares = options.get("tied-embeddings-all") or options.get("tied-embeddings-src")
     names = [EMBEDDING["all"]] * 2 if shares else [EMBEDDING["source"], EMBEDDING["target"]]
-    matrices = [_array(arrays, name, (-1, size), path) for name in names]
+    matrices = [array_of(arrays, name, (-1, size), path) for name in names]
     if options.get("tied-embeddings-all") or options.get("tied-embeddings"):
         return [*matrices, matrices[1]], set(names)
     rows = len(matrices[1])
     if (name := EMBEDDING["output_transposed"]) in arrays:
-        output = _array(arrays, name, (rows, size), path)
+        output = array_of(arrays, name, (rows, size), path)
     else:
         name = EMBEDDING["output"]
-        output = _array(arrays, name, (size, rows), path).T
+        output = array_of(arrays, name, (size, rows), path).T
     return [*matrices, output], {*names, name}
 
 
 def _vocabularies(
-    paths: tuple[pathlib.Path, pathlib.Path], source_size: int, target_size: int
-) -> tuple[Vocabulary, Vocabulary]:
+    paths: imported.Paths, source_size: int, target_size: int
+) -> imported.Vocabularies:
     source = _vocabulary(paths[0], source_size)
     if paths[0] == paths[1] and source_size == target_size:
         return source, source
@@ -275,9 +251,7 @@ def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     return Vocabulary.of({**ids, padding: size}, size + 1, size, size, str(path))
 
 
-def _sentencepiece(
-    folder: pathlib.Path, paths: tuple[pathlib.Path, pathlib.Path]
-) -> tuple[pathlib.Path, pathlib.Path]:
+def _sentencepiece(folder: pathlib.Path, paths: imported.Paths) -> imported.Paths:
     """The files of the SentencePiece models of source and target."""
     files = []
     for side, path in zip(("source", "target"), paths, strict=True):
@@ -291,48 +265,20 @@ def _sentencepiece(
     return files[0], files[1]
 
 
-def _config(options: Mapping[str, Any], files: Files, codec: Codec, tying: str) -> Config:
-    """The configuration of the run."""
-    path = files.weights
-    activation = options.get("transformer-ffn-activation", "swish")
-    if activation not in ACTIVATIONS:
-        raise InputError(
-            f"{path}: transformer-ffn-activation must be one of {', '.join(ACTIVATIONS)}, got "
-            f"{activation!r}."
-        )
-    size = number(options, "transformer-dim-ffn", path)
-    model = ModelConfig(
-        num_layers=number(options, "dec-depth", path),
-        num_encoder_layers=number(options, "enc-depth", path),
-        d_model=number(options, "dim-emb", path),
-        d_ff=options.get("transformer-decoder-dim-ffn") or size,
-        encoder_d_ff=size,
-        num_heads=number(options, "transformer-heads", path),
-        position="marian",
-        activation=ACTIVATIONS[activation],  # type: ignore[arg-type]
-        norm_epsilon=EPSILON,
-        tie_embeddings=tying,  # type: ignore[arg-type]
-        attention_bias=True,
-        output_bias=True,
-        zero_start=tying != "none",
-    )
-    return run_config(model, codec, _search(files), languages={})
-
-
-def _search(files: Files) -> DecodeConfig:
+def _search(search: Options) -> DecodeConfig:
     """The options of the search, with the defaults of marian-decoder."""
-    place = f"decoder.yml in {files.weights.parent}"
-    if penalty := files.search.get("word-penalty"):
+    if penalty := search.get("word-penalty"):
         raise InputError(
-            f"{place}: word-penalty must be 0, got {penalty!r}. There is no such penalty here."
+            f"{search.file}: word-penalty must be 0, got {penalty!r}. There is no such penalty "
+            "here."
         )
     return DecodeConfig(
-        beam_size=int(decimal(files.search, "beam-size", 12, 1, place)),
-        length_penalty=decimal(files.search, "normalize", 0, 0, place),
+        beam_size=int(search.decimal("beam-size", 12, 1)),
+        length_penalty=search.decimal("normalize", 0),
         length_penalty_offset=0.0,
-        max_length_ratio=decimal(files.search, "max-length-factor", 3, 0, place),
+        max_length_ratio=search.decimal("max-length-factor", 3),
         max_extra_length=0,
-        max_source_length=int(decimal(files.search, "max-length", 1000, 1, place)),
-        avoid_unknown=not files.search.get("allow-unk", False),
+        max_source_length=int(search.decimal("max-length", 1000, 1)),
+        avoid_unknown=not search.get("allow-unk", False),
         average=1,
     )

@@ -8,6 +8,7 @@ import pathlib
 import re
 
 from tf_transformer.errors import InputError
+from tf_transformer.imports.options import read_text
 
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)", re.DOTALL)
 _CHARACTERS = {
@@ -17,18 +18,8 @@ _CHARACTERS = {
 
 
 def read_vocabulary_file(path: pathlib.Path) -> dict[str, int]:
-    """Reads ids by token.
-
-    Args:
-        path: a file with lines like `"▁house": 17`.
-
-    Raises:
-        InputError: for a file that cannot be read, a line of another form, or a token with two ids.
-    """
-    try:
-        lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+    """Reads ids by token from lines like `"▁house": 17`; an `InputError` for other lines."""
+    lines = read_text(path, "utf-8-sig").split("\n")
     ids: dict[str, int] = {}
     long = None  # a long token stands on a line of its own, after a question mark
     for number, line in enumerate(lines, 1):

@@ -6,28 +6,17 @@ names, and model_description.py if OpenNMT-tf wrote it. Source: OpenNMT-tf 2.32.
 
 import pathlib
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.imports.imported import (
-    LONGEST,
-    Embeddings,
-    Imported,
-    make_codec,
-    make_model,
-    read_bytes,
-    run_config,
-)
-from tf_transformer.imports.layout import require_all_used
-from tf_transformer.imports.layouts import opennmt_tf
-from tf_transformer.imports.options import decimal, read_lines, read_yaml
-from tf_transformer.imports.sentencepiece_models import sentencepiece_models
-from tf_transformer.imports.vocabulary import SpecialTokens, Vocabulary
+from tf_transformer.imports import imported
+from tf_transformer.imports.layouts import Arrays, opennmt_tf
+from tf_transformer.imports.options import Options, read_bytes, read_lines, read_yaml
+from tf_transformer.imports.vocabulary import SpecialTokens
 from tf_transformer.imports.weights import require_finite
 
 SOURCE = "model/examples_inputter/features_inputter/embedding"  # (V, D)
@@ -51,56 +40,56 @@ _CATALOG_NAME = re.compile(r"""get_model_from_catalog\(\s*["'](\w+)["']""")
 _END = "/.ATTRIBUTES/VARIABLE_VALUE"
 
 
-def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> Imported:
-    """Reads a folder.
+def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> imported.Imported:
+    """Reads a folder; `tokenizer` is as in `find_sentencepiece`.
 
-    Args:
-        folder: a folder with a checkpoint, options and vocabularies.
-        tokenizer: SentencePiece models, for a folder without them; see `sentencepiece_models`.
-        num_heads: number of attention heads; 0: model_description.py names a model of the catalog.
-
-    Raises:
-        InputError: for a folder that has no such model, or a model that this project does not
-            support. The message names the file and the key.
+    `num_heads` is the number of attention heads; 0: model_description.py names a model of the
+    catalog.
     """
     arrays, path = read_checkpoint(folder)
-    options_file, options = _options(folder)
+    data, params = _options(folder)
     embeddings = _embeddings(arrays, path)
-    vocabularies = _vocabularies(folder, options_file, options["data"], embeddings)
-    codec = make_codec(vocabularies, sentencepiece_models(folder, tokenizer))
-    config = ModelConfig(
-        **_sizes(arrays, path),
-        num_heads=num_heads or _heads(folder),
-        position="opennmt",
-        norm_epsilon=EPSILON,
-        attention_bias=True,
-        tie_embeddings=embeddings.tying(codec),  # type: ignore[arg-type]
-        output_bias=embeddings.has_bias(vocabularies[1]),
-        source_end=_reads_end(options_file, options["data"]),
-    )
-    model = make_model(config, codec, vocabularies, embeddings)
-    names = opennmt_tf(config).fill(model, arrays, path)
-    require_all_used(arrays, names | {SOURCE, TARGET, OUTPUT, BIAS}, path)
+
+    def tokens_of(side: str) -> tuple[list[str], SpecialTokens, pathlib.Path]:
+        name = data.get(f"{side}_vocabulary")
+        if not isinstance(name, str):
+            raise InputError(f"{data.file}: data must have {side}_vocabulary, got {name!r}.")
+        file = folder / pathlib.PurePath(name).name
+        tokens = read_lines(file)
+        unknown = "<unk>" if "<unk>" not in tokens else "<unknown>"  # the last row, not in the file
+        return [*tokens, unknown], SpecialTokens("<s>", "</s>", unknown), file
+
+    sizes = _sizes(arrays, path)
+    vocabularies = imported.read_vocabularies(embeddings, tokens_of)
     notes = [f"{path.name}: activation and dropout, which it does not store, are relu and 0.1"]
-    params = options["params"]
     if unread := [key for key, off in UNREAD.items() if params.get(key) not in off]:
         notes.append(
-            f"{options_file.name}: not read, so translations may differ: {', '.join(unread)}"
+            f"{params.file.name}: not read, so translations may differ: {', '.join(unread)}"
         )
-    decode = _search(options_file, params)
-    return Imported(run_config(config, codec, decode, {}), codec, model, vocabularies, notes)
+    found = imported.Found(
+        path,
+        arrays,
+        opennmt_tf(sizes["norm_first"]),
+        {SOURCE, TARGET, OUTPUT, BIAS},
+        embeddings,
+        vocabularies,
+        sentencepiece=imported.find_sentencepiece(folder, tokenizer),
+        options={
+            **sizes,
+            "num_heads": num_heads or _heads(folder),
+            "position": "opennmt",
+            "norm_epsilon": EPSILON,
+            "attention_bias": True,
+            "source_end": _reads_end(data),
+        },
+        decode=_search(params),
+        notes=notes,
+    )
+    return imported.as_run(found)
 
 
 def read_checkpoint(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], pathlib.Path]:
-    """Reads the weights of the latest checkpoint.
-
-    Returns:
-        the float32 arrays by name, and the path of the checkpoint.
-
-    Raises:
-        InputError: if there is no checkpoint, if it is cut short or of OpenNMT-tf 1, and for values
-            that are not finite.
-    """
+    """The float32 arrays of the latest checkpoint by name, and the path of the checkpoint."""
     found = tf.train.latest_checkpoint(str(folder))
     if found is None:
         raise InputError(f"{folder} has no checkpoint: expected checkpoint and ckpt-….index.")
@@ -124,8 +113,8 @@ def read_checkpoint(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], pathli
     return stored, path
 
 
-def _options(folder: pathlib.Path) -> tuple[pathlib.Path, dict[str, Any]]:
-    """The .yml file with the options of the training, and its content."""
+def _options(folder: pathlib.Path) -> tuple[Options, Options]:
+    """The options data and params of the .yml file with the options of the training."""
     paths = sorted([*folder.glob("*.yml"), *folder.glob("*.yaml")])
     if len(paths) != 1:
         names = ", ".join(path.name for path in paths) or "none"
@@ -135,13 +124,12 @@ def _options(folder: pathlib.Path) -> tuple[pathlib.Path, dict[str, Any]]:
         )
     options = read_yaml(read_bytes(paths[0]), paths[0])
     for key in ("data", "params"):
-        options.setdefault(key, {})
-        if not isinstance(options[key], dict):
+        if not isinstance(options.setdefault(key, {}), dict):
             raise InputError(f"{paths[0]}: {key} must hold options, got {options[key]!r}.")
-    return paths[0], options
+    return Options(options["data"], paths[0]), Options(options["params"], paths[0])
 
 
-def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Embeddings:
+def _embeddings(arrays: Arrays, path: pathlib.Path) -> imported.Embeddings:
     source = arrays[SOURCE]
     target = arrays.get(TARGET, source)
     output = arrays[OUTPUT].T if OUTPUT in arrays else target
@@ -151,10 +139,10 @@ def _embeddings(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> Embeddi
     bias = arrays.get(BIAS)
     if len(output) != len(target) or (bias is not None and bias.shape != (len(target),)):
         raise InputError(f"{path}: {OUTPUT} and {BIAS} must have {len(target)} outputs.")
-    return Embeddings(source, target, output, bias)
+    return imported.Embeddings(source, target, output, bias)
 
 
-def _sizes(arrays: Mapping[str, np.ndarray], path: pathlib.Path) -> dict[str, Any]:
+def _sizes(arrays: Arrays, path: pathlib.Path) -> dict[str, Any]:
     """The sizes of the model, and whether it is pre-norm."""
     hidden = [f"model/{side}/layers/0/ffn/layer/inner/bias" for side in ("encoder", "decoder")]
     for name in hidden:
@@ -186,42 +174,24 @@ def _heads(folder: pathlib.Path) -> int:
     return HEADS[name[1]]
 
 
-def _vocabularies(
-    folder: pathlib.Path, file: pathlib.Path, data: Mapping[str, Any], embeddings: Embeddings
-) -> tuple[Vocabulary, Vocabulary]:
-    """The vocabularies of source and target; one object for a shared vocabulary."""
-    vocabularies = []
-    for side, matrix in (("source", embeddings.source), ("target", embeddings.target)):
-        name = data.get(f"{side}_vocabulary")
-        if not isinstance(name, str):
-            raise InputError(f"{file}: data must have {side}_vocabulary, got {name!r}.")
-        path = folder / pathlib.PurePath(name).name
-        tokens = read_lines(path)
-        unknown = "<unk>" if "<unk>" not in tokens else "<unknown>"  # the last row, not in the file
-        special = SpecialTokens("<s>", "</s>", unknown)
-        vocabularies.append(Vocabulary.of_list([*tokens, unknown], len(matrix), special, str(path)))
-    source, target = vocabularies
-    return (target, target) if source == target else (source, target)
-
-
-def _reads_end(file: pathlib.Path, data: Mapping[str, Any]) -> bool:
+def _reads_end(data: Options) -> bool:
     """Whether sources have an end token, by default not."""
     controls = data.get("source_sequence_controls") or {}
     if not isinstance(controls, dict) or controls.get("start"):
         raise InputError(
-            f"{file}: source_sequence_controls must have no start, got {controls!r}. Sources with "
-            "a start token are not supported."
+            f"{data.file}: source_sequence_controls must have no start, got {controls!r}. Sources "
+            "with a start token are not supported."
         )
     return bool(controls.get("end"))
 
 
-def _search(file: pathlib.Path, params: Mapping[str, Any]) -> DecodeConfig:
-    longest = int(decimal(params, "maximum_decoding_length", 250, 1, file))
+def _search(params: Options) -> DecodeConfig:
+    longest = int(params.decimal("maximum_decoding_length", 250, 1))
     return DecodeConfig(
-        beam_size=int(decimal(params, "beam_width", 4, 1, file)),
-        length_penalty=decimal(params, "length_penalty", 0, 0, file),
+        beam_size=int(params.decimal("beam_width", 4, 1)),
+        length_penalty=params.decimal("length_penalty", 0),
         max_length=longest,
         max_extra_length=longest,
-        max_source_length=LONGEST,
+        max_source_length=imported.LONGEST,
         average=1,
     )

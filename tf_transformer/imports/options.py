@@ -1,4 +1,4 @@
-"""Values of the options of another program."""
+"""The options of another program, and the texts of its files."""
 
 import json
 import math
@@ -10,106 +10,97 @@ import yaml
 
 from tf_transformer.errors import InputError
 
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 
-def decimal(
-    options: Mapping[str, Any], key: str, default: float, least: float, file: object
-) -> float:
-    """Returns an option that is a number; the default if it is absent or null.
+
+class Options(dict[str, Any]):
+    """The options in a file, by key. Each method raises an `InputError` for another value.
 
     Args:
-        options: values by key.
-        key: the key of the option.
-        default: the value of an absent option.
-        least: the smallest value.
-        file: the file of the options, for errors.
-
-    Raises:
-        InputError: for another value than a finite number of at least `least`.
+        values: the options.
+        file: the file, for errors.
 
     Example:
-        >>> decimal({"num_beams": 6}, "num_beams", 1, 1, "config.json")
+        >>> Options({"num_beams": 6}, pathlib.Path("config.json")).decimal("num_beams", 1)
         6.0
     """
-    value = options.get(key)
-    if value is None:
-        return float(default)
-    if not isinstance(value, int | float) or not least <= value < math.inf:
-        raise InputError(f"{file}: {key} must be a number of at least {least:g}, got {value!r}.")
-    return float(value)
 
+    def __init__(self, values: Mapping[str, Any], file: pathlib.Path):
+        super().__init__(values)
+        self.file = file
 
-def number(options: Mapping[str, Any], key: str, file: object, least: int = 1) -> int:
-    """Returns an option that is an integer.
+    def must_be(self, key: str, expected: object) -> InputError:
+        """The error for an option with another value."""
+        return InputError(f"{self.file}: {key} must be {expected}, got {self.get(key)!r}.")
 
-    Args:
-        options: values by key.
-        key: the key of the option.
-        file: the file of the options, for errors.
-        least: the smallest value.
+    def decimal(self, key: str, default: float, least: float = 0) -> float:
+        """A finite number of at least `least`; the default if the option is absent or null."""
+        value = self.get(key)
+        if value is None:
+            return float(default)
+        if not isinstance(value, int | float) or not least <= value < math.inf:
+            raise self.must_be(key, f"a number of at least {least:g}")
+        return float(value)
 
-    Raises:
-        InputError: for another value than an integer of at least `least`.
-    """
-    value = options.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{file}: {key} must be an integer of at least {least}, got {value!r}.")
-    return value
+    def number(self, key: str, least: int = 1) -> int:
+        """An integer of at least `least`."""
+        value = self.get(key)
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise self.must_be(key, f"an integer of at least {least}")
+        return value
 
+    def activation(self, key: str, default: str) -> str:
+        """The value of `model.activation`."""
+        name = self.get(key, default)
+        if name not in ACTIVATIONS:
+            raise self.must_be(key, f"one of {', '.join(ACTIVATIONS)}")
+        return ACTIVATIONS[name]
 
-def without_effect(
-    options: Mapping[str, Any],
-    read: Collection[str],
-    file: pathlib.Path,
-    off: Mapping[str, Collection[Any]] | None = None,
-    idle: Collection[str] = (),
-) -> list[str]:
-    """The note about keys that the import does not read, and whose values change nothing.
+    def dropout_rates(self) -> dict[str, float]:
+        """The rates of dropout, as fields of `ModelConfig`."""
+        return {
+            "dropout_rate": self.decimal("dropout", 0.1),
+            "attention_dropout_rate": self.decimal("attention_dropout", 0),
+            "feed_forward_dropout_rate": self.decimal("activation_dropout", 0),
+        }
 
-    null, false, 0, and what is empty turn an option off. So a key with such a value needs no
-    meaning here, in whatever version of the program it was added.
+    def without_effect(
+        self,
+        read: Collection[str],
+        off: Mapping[str, Collection[Any]] | None = None,
+        idle: Collection[str] = (),
+    ) -> list[str]:
+        """The note about keys that the import does not read, and whose values change nothing.
 
-    Args:
-        options: values by key.
-        read: the keys with a meaning for the import.
-        file: the file of the options.
-        off: by key, the values that turn an option off, where they are others.
-        idle: keys of options that have no effect on the models of the import.
+        null, false, 0, and what is empty turn an option off. So a key with such a value needs no
+        meaning here, in whatever version of the program it was added.
 
-    Returns:
-        one note, or none if there is no such key.
+        Args:
+            read: the keys with a meaning for the import.
+            off: by key, the values that turn an option off, where they are others.
+            idle: keys of options that have no effect on the models of the import.
 
-    Raises:
-        InputError: for a key that is not read and has another value.
-
-    Example:
-        >>> options, off = {"pruned_heads": {}, "num_groups": 1}, {"num_groups": (None, 1)}
-        >>> without_effect(options, (), pathlib.Path("config.json"), off)
-        ['config.json: not read, because their values change nothing: num_groups, pruned_heads']
-    """
-    off = off or {}
-    unread = {key: value for key, value in options.items() if key not in read}
-    for key, value in unread.items():
-        if key not in idle and (value not in off[key] if key in off else value):
-            raise InputError(
-                f"{file} has the key {key!r} with the value {value!r:.60}, which the import does "
-                "not understand. If it does not change translations, remove it."
-            )
-    if not unread:
-        return []
-    names = ", ".join(sorted(unread))
-    return [f"{file.name}: not read, because their values change nothing: {names}"]
+        Example:
+            >>> options = Options({"pruned_heads": {}, "groups": 1}, pathlib.Path("config.json"))
+            >>> options.without_effect((), {"groups": (None, 1)})
+            ['config.json: not read, because their values change nothing: groups, pruned_heads']
+        """
+        off = off or {}
+        unread = {key: value for key, value in self.items() if key not in read}
+        for key, value in unread.items():
+            if key not in idle and (value not in off[key] if key in off else value):
+                raise InputError(
+                    f"{self.file} has the key {key!r} with the value {value!r:.60}, which the "
+                    "import does not understand. If it does not change translations, remove it."
+                )
+        if not unread:
+            return []
+        names = ", ".join(sorted(unread))
+        return [f"{self.file.name}: not read, because their values change nothing: {names}"]
 
 
 def read_json(path: pathlib.Path, kind: type = dict) -> Any:
-    """The content of a JSON file.
-
-    Args:
-        path: the file.
-        kind: dict for an object, list for a list.
-
-    Raises:
-        InputError: for a file that is missing, no JSON, or has another kind of content.
-    """
+    """The content of a JSON file, a dict or a list; an `InputError` for another content."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
@@ -120,35 +111,36 @@ def read_json(path: pathlib.Path, kind: type = dict) -> Any:
     return content
 
 
-def read_yaml(content: bytes, path: pathlib.Path) -> dict[str, Any]:
-    """The options in a text of YAML.
-
-    Args:
-        content: the text in UTF-8.
-        path: the file of the text, for errors.
-
-    Raises:
-        InputError: for a text that is no YAML or holds no options.
-    """
+def read_yaml(content: bytes, path: pathlib.Path) -> Options:
+    """The options in a text of YAML; an `InputError` that names `path` for another content."""
     try:
         options = yaml.safe_load(content.decode("utf-8"))
     except (UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{path} cannot be read as YAML: {error}.") from error
     if not isinstance(options, dict):
         raise InputError(f"{path} must hold options, got {type(options).__name__}.")
-    return options
+    return Options(options, path)
+
+
+def read_bytes(path: pathlib.Path) -> bytes:
+    """The content of a file; an `InputError` if it cannot be read."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
+
+
+def read_text(path: pathlib.Path, encoding: str = "utf-8") -> str:
+    """The text of a file, with its line ends; an `InputError` if it is not UTF-8."""
+    try:
+        return read_bytes(path).decode(encoding)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} cannot be read: {error}.") from error
 
 
 def read_lines(path: pathlib.Path) -> list[str]:
-    """The lines of a text file in UTF-8, divided at line feeds only.
-
-    Raises:
-        InputError: for a file that is missing or not UTF-8.
-    """
-    try:
-        lines = path.read_bytes().decode("utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read: {error}.") from error
+    """The lines of a text file in UTF-8, divided at line feeds only."""
+    lines = read_text(path).split("\n")
     if lines[-1] == "":
         lines.pop()
     has_returns = all(line.endswith("\r") for line in lines)

@@ -12,14 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tf_transformer.errors import InputError
-from tf_transformer.text.sentencepiece_file import (
-    Kind,
-    ModelFileError,
-    Piece,
-    SpecialPieces,
-    read_pieces,
-    with_pieces,
-)
+from tf_transformer.text import sentencepiece_file as spm_file
+from tf_transformer.text.sentencepiece_file import Kind, Piece
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import Tokenizer
@@ -31,54 +25,31 @@ _START = "<s>", "<start>", "<start of target>"  # the first that no other token 
 
 
 class SpecialTokens(NamedTuple):
-    """The special tokens of a list of tokens.
+    """The special tokens of a list of tokens."""
 
-    Attributes:
-        start: the token that starts a target; None: zeros in place of an embedding.
-        end: the token at the end of a sentence.
-        unknown: the token for unknown pieces.
-    """
-
-    start: str | None
-    end: str
-    unknown: str
+    start: str | None  # of a target; None: zeros in place of an embedding
+    end: str  # of a sentence
+    unknown: str  # for unknown pieces
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A vocabulary of another program.
+    """A vocabulary of another program, with its ids of the special tokens."""
 
-    Args:
-        tokens: the texts of its tokens, in the order of their ids; "" for an id without a token.
-        pad: its id of padding.
-        start: its id of the start of a target; in Marian's own models, padding.
-        end: its id of the end of a sentence.
-        unknown: its id of unknown pieces.
-        excluded: ids of this project that the model never predicts. An id whose row stands twice,
-            or is new, must be one of them.
-    """
-
-    tokens: Sequence[str]
+    tokens: Sequence[str]  # in the order of their ids; "" for an id without a token
     pad: int
-    start: int
-    end: int
+    start: int  # of a target; in Marian's own models, padding
+    end: int  # of a sentence
     unknown: int
+    # The ids of this project that the model never predicts. An id whose row stands twice, or is
+    # new, must be one of them.
     excluded: tuple[int, ...] = (PAD_ID, BOS_ID)
 
     @classmethod
     def of(cls, ids: Mapping[str, int], size: int, pad: int, start: int, file: str) -> "Vocabulary":
-        """Makes a vocabulary from the ids of tokens, as vocab.json has them.
+        """Makes a vocabulary from the ids of tokens, with </s> and <unk>, as vocab.json has them.
 
-        Args:
-            ids: ids by token.
-            size: number of rows of the embedding matrix.
-            pad: the id of padding.
-            start: the id of the start of a target.
-            file: name of the file, for errors.
-
-        Raises:
-            InputError: for ids out of range or ids that two tokens share, and without </s> or
-                <unk>.
+        `size` is the number of rows of the embedding matrix, and `file` the name for errors.
         """
         tokens = [""] * size
         for token, number in ids.items():
@@ -109,19 +80,10 @@ class Vocabulary:
     def of_list(
         cls, tokens: Sequence[str], size: int, special: SpecialTokens, file: str
     ) -> "Vocabulary":
-        """Makes a vocabulary from a list of tokens, in the order of their ids.
+        """Makes a vocabulary from a list of tokens, one for each row of the embedding matrix.
 
         The token of padding is <blank> or <pad>. A list without them, or whose start has zeros in
-        place of an embedding, gets a token without a row.
-
-        Args:
-            tokens: the tokens.
-            size: number of rows of the embedding matrix.
-            special: the special tokens.
-            file: name of the file, for errors.
-
-        Raises:
-            InputError: for a list of another size, with a token twice, or without a special token.
+        place of an embedding, gets a token without a row. `file` is the name for errors.
         """
         if len(tokens) != size:
             raise InputError(
@@ -172,20 +134,15 @@ class Vocabulary:
         """The tokenizer with the pieces of a SentencePiece model and the ids of this vocabulary.
 
         Pieces that the vocabulary lacks still divide a text. Their ids follow the vocabulary, and
-        they are encoded as unknown.
-
-        Args:
-            spm: the serialized SentencePiece model.
-            file: name of its file, for errors.
-
-        Raises:
-            InputError: for a file that is no SentencePiece model, or has none of the tokens.
+        they are encoded as unknown. `file` is the name for errors.
         """
         try:
-            pieces = read_pieces(spm)
-        except ModelFileError as error:
+            pieces = spm_file.read_pieces(spm)
+        except spm_file.ModelFileError as error:
             raise InputError(f"{file}: {error}") from error
-        if self._is_ours and [piece.text for piece in pieces] == list(self.tokens):
+        special_ids = self.pad, self.start, self.end, self.unknown
+        is_ours = special_ids == (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
+        if is_ours and [piece.text for piece in pieces] == list(self.tokens):
             return Tokenizer(spm)  # the folder is an export of this project
         own = {
             piece.text: piece for piece in pieces if piece.kind not in (Kind.CONTROL, Kind.UNKNOWN)
@@ -199,20 +156,14 @@ class Vocabulary:
         start = self.tokens[self.start]
         if self.start in (self.pad, self.end):
             start = next(text for text in _START if text not in self.tokens)
-        special = SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
+        special = spm_file.SpecialPieces("<unk>", start, "</s>", self.tokens[self.pad] or "<pad>")
         pieces = [self._piece(i, own) for i in self.order]
         pieces[PAD_ID] = Piece(special.padding, 0.0, Kind.CONTROL)
         pieces[BOS_ID] = Piece(special.start, 0.0, Kind.CONTROL)
         pieces[EOS_ID] = Piece(special.end, 0.0, Kind.CONTROL)
         pieces[UNK_ID] = Piece(special.unknown, 0.0, Kind.UNKNOWN)
         beyond = [piece for text, piece in own.items() if text not in known]
-        return Tokenizer(with_pieces(spm, [*pieces, *beyond], len(pieces), special))
-
-    @property
-    def _is_ours(self) -> bool:
-        """Whether the special ids are the ids of this project."""
-        special = self.pad, self.start, self.end, self.unknown
-        return special == (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
+        return Tokenizer(spm_file.with_pieces(spm, [*pieces, *beyond], len(pieces), special))
 
     def _piece(self, number: int, own: Mapping[str, Piece]) -> Piece:
         """The piece of an id of the other program.

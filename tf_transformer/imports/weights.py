@@ -13,17 +13,7 @@ SAFETENSORS, TORCH = "model.safetensors", "pytorch_model.bin"
 
 
 def read_weights(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], str]:
-    """Reads the weights of a folder of Transformers as float32.
-
-    Args:
-        folder: a folder with model.safetensors, or with pytorch_model.bin.
-
-    Returns:
-        the arrays by name, and the name of the file.
-
-    Raises:
-        InputError: for a missing, broken or unreadable file, and for values that are not finite.
-    """
+    """The weights in a folder of Transformers, float32 by name, and the name of their file."""
     for name, read in ((SAFETENSORS, _read_safetensors), (TORCH, _read_torch)):
         if (path := folder / name).is_file():
             arrays = read(path)
@@ -66,16 +56,8 @@ def _read_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
 def load_torch(path: pathlib.Path, classes: Sequence[type] = (), instead: str = "") -> Any:
     """Reads a file of PyTorch with its loader for weights, which runs no code of the file.
 
-    Args:
-        path: the file.
-        classes: classes of objects that the file may have, besides tensors and Python's own.
-        instead: what to do without PyTorch, for the error.
-
-    Returns:
-        the content. Its tensors, and the tensors in its dicts, are float32 arrays.
-
-    Raises:
-        InputError: if PyTorch is missing, or the file is broken or has other objects.
+    The tensors of the content, and the tensors in its dicts, become float32 arrays. The file may
+    have objects of `classes`. `instead` says in the error what to do without PyTorch.
     """
     if importlib.util.find_spec("torch") is None:
         raise InputError(f"{path} needs PyTorch to read it: pip install torch.{instead}")

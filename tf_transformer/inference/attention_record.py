@@ -26,12 +26,8 @@ class Tokens(NamedTuple):
     ) -> "Tokens":
         """The tokens of a row of ids.
 
-        Spaces separate words. In a text with single spaces, word n is `text.split(" ")[n]`.
-
-        Args:
-            ids: the ids, without padding.
-            tokenizer: the tokenizer of the ids.
-            symbols: ids that each form a word, such as the end-of-sentence id.
+        Spaces separate words. In a text with single spaces, word n is `text.split(" ")[n]`. Each of
+        `symbols`, such as the end-of-sentence id, forms a word.
 
         Example:
             >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
@@ -62,15 +58,8 @@ def join_pieces(weights: np.ndarray, queries: Tokens, keys: Tokens) -> np.ndarra
     """Attention weights between words, from the weights between pieces.
 
     Weights are averaged over the pieces of a query word and added over the pieces of a key word.
-    Each row sums to 1. A word without pieces has weights 0.
-
-    Args:
-        weights: float array (..., T, S), the weights between pieces.
-        queries: the tokens of the T rows.
-        keys: the tokens of the S columns.
-
-    Returns:
-        float array (..., query words, key words).
+    Each row sums to 1. A word without pieces has weights 0. The axes (..., T, S) become (..., query
+    words, key words).
     """
     rows = np.eye(len(queries.words))[:, queries.word_of]  # (words, T)
     rows /= np.maximum(rows.sum(axis=1, keepdims=True), 1)
@@ -102,12 +91,12 @@ class AttentionRecord(NamedTuple):
         """Reads a record from the result of `to_json`."""
         maps = [
             AttentionMap(
-                each["kind"],
-                Tokens(**each["queries"]),
-                Tokens(**each["keys"]),
-                np.array(each["weights"], np.float32),
+                stored["kind"],
+                Tokens(**stored["queries"]),
+                Tokens(**stored["keys"]),
+                np.array(stored["weights"], np.float32),
             )
-            for each in value["attention"]
+            for stored in value["attention"]
         ]
         return cls(value["text"], value["output"], maps)
 
@@ -115,12 +104,12 @@ class AttentionRecord(NamedTuple):
         """The record as dicts and lists, with weights rounded to `digits` decimals."""
         maps = [
             {
-                "kind": each.kind,
-                "queries": each.queries._asdict(),
-                "keys": each.keys._asdict(),
-                "weights": np.round(each.weights.astype(np.float64), digits).tolist(),
+                "kind": kind,
+                "queries": queries._asdict(),
+                "keys": keys._asdict(),
+                "weights": np.round(weights.astype(np.float64), digits).tolist(),
             }
-            for each in self.maps
+            for kind, queries, keys, weights in self.maps
         ]
         return {"text": self.text, "output": self.output, "attention": maps}
 

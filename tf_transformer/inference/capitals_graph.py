@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.inference.search_graph import SearchGraph
+from tf_transformer.inference.search_graph import Pairs, SearchGraph
 from tf_transformer.text import capitals
 from tf_transformer.text.normalization import class_of
 
@@ -31,9 +31,7 @@ class CapitalsGraph(SearchGraph):
         usual = None if prefix is None else _sentence_like(rest, prefix)
         return super().encode_prefix(text, usual)
 
-    def read_pairs(
-        self, source: tf.Tensor, target: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
+    def read_pairs(self, source: tf.Tensor, target: tf.Tensor) -> Pairs:
         return super().read_pairs(source, _sentence_like(self.clean(source)[1], target))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:

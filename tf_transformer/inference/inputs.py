@@ -1,18 +1,19 @@
-"""Texts that a prediction takes beside its own text: a prefix, the tag of a target language.
+"""Texts that a prediction takes, and what it takes beside them: a prefix, a target language's tag.
 
 The graph of a predictor lists its inputs. Signatures, predictors, their check in an export and
 `SavedTranslator` take each input from the list.
 """
 
+import io
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import tensorflow as tf
 
 from tf_transformer.errors import InputError
-from tf_transformer.inference.predictor import as_texts
+from tf_transformer.machine.threads import require_threads
 
 WITH_INPUTS = {"serving_default": "with_inputs", "n_best": "n_best_with_inputs"}
 """The signatures with all inputs, by the signatures that take the text alone."""
@@ -56,13 +57,7 @@ class Input:
 
 
 def with_tag(graph: Any, text: tf.Tensor, tag: tf.Tensor | str | None) -> tf.Tensor:
-    """Puts tags (B,), or one tag, before the strings (B,) that have text and no tag of their own.
-
-    Args:
-        graph: the graph, for its codec.
-        text: string tensor (B,).
-        tag: the tags; "": none.
-    """
+    """Puts tags (B,), or one tag, before the strings (B,) that have text and no tag; "": none."""
     own, rest = graph.codec["source"].split_tag(text)
     gets_tag = tf.equal(own, "") & tf.not_equal(rest, "") & tf.not_equal(tag, "")
     return tf.where(gets_tag, tf.strings.join([tag, " ", text]), text)
@@ -84,15 +79,10 @@ def columns_of(
 ) -> dict[str, list[str]]:
     """The values of all inputs by name, "" for an input that is not given; {} if none is given.
 
-    Args:
-        inputs: the inputs.
-        texts: the texts of a prediction.
-        given: one value for each text, by `Input.plural`; None: not given.
-
-    Raises:
-        InputError: for an unknown input, values that are not texts, or a wrong number of values.
+    `given` has one value for each text, by `Input.plural`; None: not given. Anything else is an
+    `InputError`.
     """
-    named = {each.plural: each for each in inputs}
+    named = {kind.plural: kind for kind in inputs}
     columns = {}
     for plural, values in given.items():
         if values is None:
@@ -105,4 +95,65 @@ def columns_of(
         columns[named[plural].name] = as_texts(values, plural, texts)
     if not columns:
         return {}
-    return {each.name: columns.get(each.name, [""] * len(texts)) for each in named.values()}
+    return {kind.name: columns.get(kind.name, [""] * len(texts)) for kind in named.values()}
+
+
+def as_texts(
+    items: Iterable[str], name: str = "texts", as_many_as: Sequence[str] | None = None
+) -> list[str]:
+    """Checks the texts that a predictor gets, and makes a list of them.
+
+    Bytes, such as the items of string tensors, are read as UTF-8.
+
+    Args:
+        items: a list, a NumPy array, a column of a table, a tensor, a generator, or another
+            ordered iterable.
+        name: the name of the items in error messages.
+        as_many_as: texts that each need one item.
+
+    Raises:
+        InputError: for anything else, such as a single text, a set or a missing value; and in a
+            fork of a process that has loaded a model.
+
+    Example:
+        >>> as_texts(text.lower() for text in ("One", "Two"))
+        ['one', 'two']
+    """
+    require_threads()
+    if isinstance(items, str | bytes | bytearray):
+        raise InputError(
+            f"expected a list of {name}, got one text ({type(items).__name__}); "
+            "use translator([...])[0]."
+        )
+    try:
+        iterator = iter(items)
+    except TypeError:
+        iterator = None
+    is_other = isinstance(items, Mapping | Set | io.IOBase) or getattr(items, "ndim", 1) != 1
+    if iterator is None or is_other:
+        raise InputError(
+            f"expected a list of {name}, or another ordered iterable of texts, got "
+            f"{type(items).__name__}."
+        )
+    texts = [_as_text(item, number, name) for number, item in enumerate(iterator, 1)]
+    if as_many_as is not None and len(texts) != len(as_many_as):
+        raise InputError(
+            f"expected as many {name} as texts, got {len(texts)} {name} and "
+            f"{len(as_many_as)} texts."
+        )
+    return texts
+
+
+def _as_text(item: Any, number: int, name: str) -> str:
+    if isinstance(item, str):
+        return str(item)  # item may be of a subclass of str, such as NumPy's
+    value = item.numpy() if hasattr(item, "numpy") else item  # a scalar tensor
+    if not isinstance(value, bytes):
+        raise InputError(
+            f"item {number:,} of {name} must be a text, got {item!r:.80}. Replace missing values, "
+            'for example with "".'
+        )
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"item {number:,} of {name} is not UTF-8: {error}.") from error

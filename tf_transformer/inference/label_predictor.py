@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -10,16 +10,9 @@ from keras import ops
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.inference import predictor
 from tf_transformer.inference.encoder_predictor import EncoderPredictor
-from tf_transformer.inference.predictor import (
-    PairScore,
-    Prediction,
-    Progress,
-    SignatureCase,
-    as_texts,
-    no_progress,
-    predictions_of,
-)
+from tf_transformer.inference.inputs import as_texts
 from tf_transformer.inference.text_graph import Outputs
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.text.codec import Codec
@@ -35,13 +28,8 @@ class LabelPredictor(EncoderPredictor):
 
     The score of a label is its log-probability. With several labels per text, the prediction joins
     all labels with a probability above 0.5. Its score is the log-probability of exactly this set of
-    labels.
-
-    Args:
-        model: a built `Classifier`.
-        codec: the codec of the model.
-        config: options for the sizes of batches; `num_hypotheses` is the number of labels in an
-            n-best list.
+    labels. The model is a `Classifier`. Arguments are those of `Predictor`; `num_hypotheses` of the
+    configuration is the number of labels in an n-best list.
 
     Example:
         >>> from tf_transformer.text.tokenizer import Tokenizer
@@ -57,11 +45,7 @@ class LabelPredictor(EncoderPredictor):
         super().__init__(model, codec, config)
 
     def columns(self, texts: list[str]) -> list[list[str]]:
-        """The texts, or the first texts and the second texts of pairs.
-
-        Raises:
-            InputError: for a pair without a tab.
-        """
+        """The texts, or the first texts and the second texts of pairs."""
         if self.model.texts == 1:
             return [texts]
         for text in texts:
@@ -70,14 +54,7 @@ class LabelPredictor(EncoderPredictor):
         return _halves(texts)
 
     def outputs(self, ids: tf.Tensor) -> Outputs:
-        """Classifies rows of ids.
-
-        Args:
-            ids: int32 tensor (B, S), padded at the end.
-
-        Returns:
-            `label`, string (B,); `score`, float32 (B,); `probabilities`, float32 (B, C).
-        """
+        """`label`, string (B,); `score`, float32 (B,); `probabilities`, float32 (B, C)."""
         logits = self.model.logits(ids)
         names = tf.constant(self.model.labels)
         if not self.model.separator:
@@ -97,88 +74,62 @@ class LabelPredictor(EncoderPredictor):
             "probabilities": probabilities,
         }
 
-    def probabilities(self, texts: Sequence[str], progress: Progress = no_progress) -> np.ndarray:
-        """The probabilities of the labels for each text, float32 (N, C).
-
-        Args:
-            texts: N texts, or pairs with a tab between them.
-            progress: function that is called after each batch.
-        """
+    def probabilities(
+        self, texts: Sequence[str], progress: predictor.Progress = predictor.no_progress
+    ) -> np.ndarray:
+        """The probabilities of the labels for N texts, or pairs with a tab, float32 (N, C)."""
         rows, _ = self.encode(self.columns(as_texts(texts)))
         return self.arrays(rows, progress)["probabilities"]
 
-    def _n_best(
-        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
-    ) -> list[list[Prediction]]:
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
         """The likeliest labels; with several labels per text, the prediction alone."""
-        rows, cut = self.encode(self.columns(texts))
-        arrays = self.arrays(rows, progress)
+        rows, cut = self.encode(self.columns(call.texts))
+        arrays = self.arrays(rows, call.progress)
         if self.model.separator:
             pairs = zip(arrays["label"], arrays["score"], cut, strict=True)
-            return [predictions_of([label], [score], is_cut) for label, score, is_cut in pairs]
+            return [
+                predictor.predictions_of([label], [score], is_cut) for label, score, is_cut in pairs
+            ]
         count = self.config.num_hypotheses
         result = []
         for p, is_cut in zip(arrays["probabilities"], cut, strict=True):
             order = np.argsort(-p, kind="stable")[:count]
             labels = [self.model.labels[i] for i in order]
-            result.append(predictions_of(labels, map(_log, p[order]), is_cut))
+            result.append(predictor.predictions_of(labels, map(_log, p[order]), is_cut))
         return result
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: Progress
-    ) -> list[PairScore]:
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
         """The log-probability of a given label, or of exactly the given set of labels."""
-        targets = np.array([self.target(label) for label in predictions]).reshape(len(texts), -1)
-        rows, cut = self.encode(self.columns(texts))
-        p = self.arrays(rows, progress)["probabilities"]
+        names, separator = self.model.labels, self.model.separator
+        rows_of_targets = [targets_of(label, names, separator) for label in call.predictions]
+        targets = np.array(rows_of_targets).reshape(len(call.texts), -1)
+        rows, cut = self.encode(self.columns(call.texts))
+        p = self.arrays(rows, call.progress)["probabilities"]
         if self.model.separator:
             totals = [sum(map(_log, row)) for row in np.where(targets, p, 1 - p)]
         else:
             totals = [_log(row) for row in (p * targets).sum(axis=1)]
-        return [PairScore(total, total, is_cut) for total, is_cut in zip(totals, cut, strict=True)]
+        return [
+            predictor.PairScore(total, total, is_cut)
+            for total, is_cut in zip(totals, cut, strict=True)
+        ]
 
-    def target(self, label: str) -> list[int]:
-        """A vector with 1 for each given label and 0 for all further labels of the model.
-
-        Args:
-            label: a label, or several labels joined by the separator.
-
-        Raises:
-            InputError: for a label that the model does not have.
-        """
-        names = self.model.labels
-        return targets_of(label, names, self.model.separator)
-
-    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
-        """The signature of the SavedModel, with inputs made from `texts` and its outputs."""
+    def signatures(self, texts: Sequence[str]) -> dict[str, predictor.SignatureCase]:
         texts = as_texts(texts)
         columns = [texts] if self.model.texts == 1 else _halves(texts)
         rows, cut = self.encode(columns)
         arrays = self.arrays(rows)
-        return {
-            "serving_default": SignatureCase(
-                dict(zip(self.inputs, columns, strict=True)),
-                {
-                    "label": list(map(_text, arrays["label"])),
-                    "score": arrays["score"].tolist(),
-                    "probabilities": arrays["probabilities"].tolist(),
-                    "truncated": cut,
-                },
-            )
-        }
+        outputs = {name: array.tolist() for name, array in arrays.items()} | {"truncated": cut}
+        outputs["label"] = [label.decode("utf-8") for label in arrays["label"]]
+        inputs = dict(zip(self.inputs, columns, strict=True))
+        return {"serving_default": predictor.SignatureCase(inputs, outputs)}
 
 
 def targets_of(label: str, names: Sequence[str], separator: str) -> list[int]:
     """A vector with 1 for each name in a label of a file, and 0 for all further names.
 
-    Args:
-        label: a name, or several names joined by the separator, in any order and Unicode form.
-            Spaces around a name are ignored.
-        names: the names of all labels.
-        separator: the separator; empty if a label is exactly one name.
-
-    Raises:
-        InputError: for an unknown name.
+    A label is a name, or several names joined by a separator, in any order and Unicode form. Spaces
+    around a name are ignored. An unknown name is an `InputError`.
     """
     labels_given = names_in(label, separator)
     known = list(map(_comparable, names))
@@ -204,7 +155,3 @@ def _halves(texts: Sequence[str]) -> list[list[str]]:
 
 def _log(p: float) -> float:
     return math.log(max(float(p), SMALLEST))
-
-
-def _text(label: bytes) -> str:
-    return label.decode("utf-8")

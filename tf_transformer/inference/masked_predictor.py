@@ -1,6 +1,6 @@
 """Restored texts: a tokenizer and a masked language model in one object."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,19 +9,10 @@ from keras import ops
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import pad
+from tf_transformer.inference import predictor
 from tf_transformer.inference.encoder_predictor import EncoderPredictor
-from tf_transformer.inference.predictor import (
-    PairScore,
-    Prediction,
-    Progress,
-    SignatureCase,
-    as_texts,
-    no_progress,
-    predictions_of,
-)
-from tf_transformer.inference.text_graph import Outputs
-from tf_transformer.inference.traced import IDS, Traced
+from tf_transformer.inference.inputs import as_texts
+from tf_transformer.inference.text_graph import IDS, Outputs, Traced
 from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.encoder_only import MaskedLanguageModel
@@ -45,12 +36,8 @@ class MaskedPredictor(EncoderPredictor):
 
     Each masked id becomes the likeliest id at its place, independently of the other masked ids. The
     score is the log-probability of the original ids. An export gives a vector for each text: the
-    mean of the encoder's states over all tokens, without masks.
-
-    Args:
-        model: a built `MaskedLanguageModel`.
-        codec: the codec of the model.
-        config: options for the sizes of batches and the length of texts.
+    mean of the encoder's states over all tokens, without masks. The model is a
+    `MaskedLanguageModel`. Arguments are those of `Predictor`.
     """
 
     def __init__(self, model: MaskedLanguageModel, codec: Codec, config: DecodeConfig):
@@ -62,20 +49,17 @@ class MaskedPredictor(EncoderPredictor):
         """Computes `vector`, float32 (B, D), from ids, int32 (B, S)."""
         return {"vector": self.model.encoder.mean(ids)}
 
-    def restore(self, texts: Sequence[str], progress: Progress = no_progress) -> list[Restored]:
-        """Masks words of each text, and restores them.
-
-        Args:
-            texts: any strings.
-            progress: function that is called after each batch.
-        """
+    def restore(
+        self, texts: Sequence[str], progress: predictor.Progress = predictor.no_progress
+    ) -> list[Restored]:
+        """Masks words of each text, and restores them."""
         texts = as_texts(texts)
         rows, cut = self.encode([texts])
         result = [Restored("", 0.0, 0, 0, False)] * len(rows)
 
         def run(indices: list[int]) -> Any:
             batch = [rows[i] for i in indices]
-            return self._fill(pad(batch), pad(list(map(self._words, batch))))
+            return self._fill(predictor.pad(batch), predictor.pad(list(map(self._words, batch))))
 
         lengths = [len(row) for row in rows]
         for indices, restored in self._in_parallel(run, self._batches(lengths)):
@@ -87,29 +71,24 @@ class MaskedPredictor(EncoderPredictor):
             progress(len(indices), sum(lengths[i] for i in indices))
         return result
 
-    def _n_best(
-        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
-    ) -> list[list[Prediction]]:
-        """One prediction for each text."""
-        restored = self.restore(texts, progress)
-        return [predictions_of([x.text], [x.log_probability], x.truncated) for x in restored]
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
+        restored = self.restore(call.texts, call.progress)
+        return [
+            predictor.predictions_of([x.text], [x.log_probability], x.truncated) for x in restored
+        ]
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: Progress
-    ) -> list[PairScore]:
-        """Raises an `InputError`: the model cannot score given predictions."""
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
         raise InputError(
             "a masked language model cannot score another text. --scores_output writes the scores "
             "of the input texts."
         )
 
-    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
-        """The signature of the SavedModel, with `texts` and their vectors."""
+    def signatures(self, texts: Sequence[str]) -> dict[str, predictor.SignatureCase]:
         texts = as_texts(texts)
         rows, cut = self.encode([texts])
         vectors = self.arrays(rows)["vector"].tolist()
         outputs = {"vector": vectors, "truncated": cut}
-        return {"serving_default": SignatureCase({"text": list(texts)}, outputs)}
+        return {"serving_default": predictor.SignatureCase({"text": list(texts)}, outputs)}
 
     def _restore(self, ids: tf.Tensor, words: tf.Tensor) -> tuple[tf.Tensor, ...]:
         """Restored strings; log-probability, number of correct and of masked ids, each (B,)."""

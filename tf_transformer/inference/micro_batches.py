@@ -19,18 +19,14 @@ def run_in_micro_batches(
     max_rows: Callable[[tf.Tensor], tf.Tensor],
     results: Results,
 ) -> Results:
-    """Runs a function on one micro-batch after another, longest rows first.
+    """The results (B, ...) of a function on one micro-batch after another, longest rows first.
 
     Args:
-        function: function from indices `rows`, int32 (R,), R ≥ 1, to tensors (R, ...) with the
-            results for these rows of the batch.
+        function: function from the indices of rows, int32 (R,), R ≥ 1, to their results (R, ...).
         lengths: int32 tensor (B,); rows of length 0 are left out.
         max_rows: function from the length of a micro-batch's longest row, int32, to the largest
             number of rows, at least 1.
         results: tensors (B, ...) with the results for rows of length 0.
-
-    Returns:
-        `results`, with the results of all micro-batches at the places of their rows.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.math.count_nonzero(lengths, dtype=tf.int32)
@@ -49,11 +45,7 @@ def run_in_micro_batches(
 
 
 def compiled_shapes(max_length: int) -> list[tuple[int, int]]:
-    """All shapes (B, S) of the micro-batches of a compiled search.
-
-    Args:
-        max_length: longest source in tokens with the end token.
-    """
+    """All shapes (B, S) of the micro-batches of a compiled search, for the longest source."""
     return [
         (rows, length)
         for length in _length_buckets(max_length)
@@ -63,23 +55,13 @@ def compiled_shapes(max_length: int) -> list[tuple[int, int]]:
 
 
 def max_compiled_rows(length: tf.Tensor, max_length: int) -> tf.Tensor:
-    """The largest number of rows in a compiled shape for rows of `length` tokens, int32.
-
-    Args:
-        length: int32 scalar.
-        max_length: longest source in tokens with the end token.
-    """
+    """The largest number of rows in a compiled shape for rows of `length` tokens, int32."""
     lengths = _length_buckets(max_length)
     return tf.gather([_max_rows(room) for room in lengths], _bucket(length, lengths))
 
 
 def pad_to_shape(source: tf.Tensor, max_length: int) -> tf.Tensor:
-    """Pads ids to one of `compiled_shapes`.
-
-    Args:
-        source: int32 tensor (B, S) that fits one of the shapes.
-        max_length: longest source in tokens with the end token.
-    """
+    """Pads ids, int32 (B, S), to the next of `compiled_shapes`."""
     rows, columns = tf.unstack(tf.shape(source))
     lengths = _length_buckets(max_length)
     more_rows = tf.gather(BATCH_BUCKETS, _bucket(rows, BATCH_BUCKETS)) - rows

@@ -10,28 +10,19 @@ from tf_transformer.text.sentences import has_several_sentences
 class Notice(StrEnum):
     """What a prediction may have lost, or why it may be bad.
 
-    Attributes:
-        CUT: the input was longer than `max_source_length`, and its rest was not read.
-        LENGTH_LIMIT: the best prediction for the input reached its length limit.
-        LONG_INPUT: the input has more tokens than any line of the training text; see
-            `DecodeConfig.trained_source_length`.
-        SEVERAL_LINES: the input has several lines, which the model reads as one.
-        SEVERAL_SENTENCES: the input has several sentences.
-        PLACEHOLDERS: input and translation have other placeholders, such as %s or {name}.
-        EMPTY: the input has letters, and its translation is empty.
-
     Example:
         >>> Notice.SEVERAL_LINES == "several_lines"
         True
     """
 
-    CUT = "cut"
-    LENGTH_LIMIT = "length_limit"
+    CUT = "cut"  # the input was longer than `max_source_length`, and its rest was not read
+    LENGTH_LIMIT = "length_limit"  # the best prediction for the input reached its length limit
+    # The input has more tokens than any line of the training text: `trained_source_length`.
     LONG_INPUT = "long_input"
-    SEVERAL_LINES = "several_lines"
-    SEVERAL_SENTENCES = "several_sentences"
-    PLACEHOLDERS = "placeholders"
-    EMPTY = "empty"
+    SEVERAL_LINES = "several_lines"  # the input has several lines, which the model reads as one
+    SEVERAL_SENTENCES = "several_sentences"  # the input has several sentences
+    PLACEHOLDERS = "placeholders"  # input and translation have other ones, such as %s or {name}
+    EMPTY = "empty"  # the input has letters, and its translation is empty
 
 
 def of_translation(source: str, translation: str) -> tuple[Notice, ...]:

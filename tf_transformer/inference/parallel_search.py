@@ -13,23 +13,13 @@ SearchIds = Callable[[tf.Tensor], Hypotheses]
 
 
 class ParallelSearch:
-    """Searches the parts of a batch in parallel.
+    """Searches the parts of a batch, int32 (B, S), padded at the end, in parallel.
 
     Many operations of a step are too small to divide between threads. Two halves in parallel are
     therefore faster than the whole batch. Batches are sorted by length, so each part takes every
     n-th row. The graph has a copy of the search for each part, because TensorFlow runs the
-    iterations of a loop that reads variables one after another.
-
-    Args:
-        search: the search of a part.
-        parts: largest number of parts. A small batch has fewer parts, with at least
-            `SMALLEST_PART` rows each.
-
-    Call arguments:
-        source: int32 tensor (B, S), padded at the end.
-
-    Returns:
-        `Hypotheses` for the B rows.
+    iterations of a loop that reads variables one after another. A small batch has fewer parts, with
+    at least `SMALLEST_PART` rows each.
     """
 
     def __init__(self, search: SearchIds, parts: int):

@@ -1,6 +1,6 @@
 """Constituency parsing: from sentences to trees."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -10,10 +10,10 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.inference.attention_record import SPECIAL_IDS
-from tf_transformer.inference.predictor import SignatureCase
+from tf_transformer.inference.predictor import Call, SignatureCase
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import SearchGraph
-from tf_transformer.inference.text_graph import Outputs
+from tf_transformer.inference.text_graph import Endpoints
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.parsing.grammar import TreeGrammar
 from tf_transformer.parsing.linearization import WORD_PIECE, Actions, linearize
@@ -35,7 +35,6 @@ class ParserGraph(SearchGraph):
         self._actions = Actions.of(codec["target"])
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Encodes sentences with normalized words; see `SearchGraph.encode`."""
         return super().encode(normalize(text))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
@@ -50,7 +49,7 @@ class ParserGraph(SearchGraph):
         exists = (hypotheses.lengths > 0) | (tf.range(count) == 0)
         return tf.where(exists, tf.reshape(trees, (rows, count)), "")
 
-    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+    def endpoints(self) -> Endpoints:
         """The signatures `serving_default` and `n_best`."""
         endpoints = super().endpoints()
         del endpoints["score"]
@@ -61,16 +60,11 @@ class Parser(TextPredictor):
     """Parses sentences in Penn style, with spaces between words and punctuation.
 
     A prediction is a tree over the words of its sentence, in one line. Brackets in words become
-    -LRB- and so on. All words except punctuation have the tag XX.
+    -LRB- and so on. All words except punctuation have the tag XX. The first arguments are those of
+    `Predictor`.
 
     Args:
-        model: the built model.
-        codec: the codec of the model, with the actions of trees.
-        config: options of the search.
         grammar: search only among valid trees. If false, outputs that are not trees are repaired.
-
-    Raises:
-        InputError: when the configuration names a piece that the vocabulary does not have.
 
     Example:
         parser = Parser.from_run("runs/parsing")
@@ -93,12 +87,10 @@ class Parser(TextPredictor):
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
         return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
 
-    def _pairs(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
+    def _pairs(self, call: Call) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of sentences, and ids of the actions of trees; Python code reads the trees."""
-        sources, _, cut = super()._pairs(texts, [""] * len(texts))
-        trees = [encode_tree(text, self.codec["target"], self.actions) for text in predictions]
+        sources, _, cut = super()._pairs(call._replace(predictions=[""] * len(call.texts)))
+        trees = [encode_tree(text, self.codec["target"], self.actions) for text in call.predictions]
         longest = self.max_source_length
         targets = [np.array([*ids[:-1][: longest - 1], EOS_ID], np.int32) for ids in trees]
         return sources, targets, [a or len(b) > longest for a, b in zip(cut, trees, strict=True)]
@@ -113,15 +105,7 @@ def encode_tree(text: str, tokenizer: Tokenizer, actions: Actions) -> list[int]:
     """The ids of a tree's actions, with the end-of-sentence id. "" gives this id alone.
 
     An action with a label outside the vocabulary becomes the unknown id. So does a word that
-    normalization deletes.
-
-    Args:
-        text: a tree in brackets, or "".
-        tokenizer: the tokenizer of the model.
-        actions: the actions of its vocabulary.
-
-    Raises:
-        InputError: for a text that is not a tree.
+    normalization deletes. A text that is not a tree is an `InputError`.
     """
     if not text.strip():
         return [EOS_ID]

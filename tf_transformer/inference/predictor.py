@@ -1,23 +1,43 @@
-"""Predicted texts, and the interface of predictors."""
+"""Predicted texts, and the base class of predictors with and without a search."""
 
-import io
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from typing import Any, NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self, TypeVar
 
 import keras
+import numpy as np
+import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig
+from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.inference import attention_record
+from tf_transformer.inference.dtypes import with_dtype
+from tf_transformer.inference.inputs import Input, as_texts, columns_of
 from tf_transformer.inference.notices import Notice, of_translation
-from tf_transformer.machine.threads import require_threads
+from tf_transformer.inference.text_graph import TextGraph, write_saved_model
+from tf_transformer.layers.stack import Stack
+from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
+from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
 from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.special_ids import PAD_ID
+from tf_transformer.text.tokenizer import Tokenizer
 
+# The fields of queries and keys of each kind of attention.
+SIDES = {"encoder": ("source",) * 2, "decoder": ("target",) * 2, "cross": ("target", "source")}
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 Progress = Callable[[int, int], object]
 """A function of two numbers: inputs done since the last call, and tokens predicted for them."""
+
+
+def no_progress(inputs: int, tokens: int) -> None:
+    """Ignores its arguments; the default of `progress`."""
 
 
 class Prediction(NamedTuple):
@@ -57,45 +77,6 @@ class PairScore(NamedTuple):
     cut: bool = False  # whether input or text was longer than `max_source_length`
 
 
-def predictions_of(
-    texts: Iterable[bytes | str],
-    scores: Iterable[float],
-    cut: bool,
-    at_limit: bool = False,
-    is_long: bool = False,
-) -> list[Prediction]:
-    """The predictions for one text, best first, without the empty places of the row.
-
-    Args:
-        texts: the texts of a row of predictions; "" at an empty place.
-        scores: the scores of the texts; `NEG_INF` at an empty place.
-        cut: whether the input was cut.
-        at_limit: whether the best prediction reached its length limit.
-        is_long: whether the input is longer than any line of the training text.
-    """
-    holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
-    notices = tuple(notice for notice, is_true in holds.items() if is_true)
-    return [
-        Prediction(_decoded(text), float(score), notices)
-        for place, (text, score) in enumerate(zip(texts, scores, strict=True))
-        if score != NEG_INF or place == 0
-    ]
-
-
-def with_notices(
-    texts: Sequence[str], rows: Sequence[Sequence[Prediction]]
-) -> list[list[Prediction]]:
-    """Adds the notices of texts and their translations to a row of translations for each text."""
-    return [
-        [each._replace(notices=each.notices + of_translation(text, each.text)) for each in row]
-        for text, row in zip(texts, rows, strict=True)
-    ]
-
-
-def _decoded(text: bytes | str) -> str:
-    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-
-
 class SignatureCase(NamedTuple):
     """Inputs for a signature of a SavedModel, and a predictor's outputs for them.
 
@@ -107,87 +88,114 @@ class SignatureCase(NamedTuple):
     outputs: dict[str, list]
 
 
-def as_texts(
-    items: Iterable[str], name: str = "texts", as_many_as: Sequence[str] | None = None
-) -> list[str]:
-    """Checks the texts that a predictor gets, and makes a list of them.
+class BatchAttention(NamedTuple):
+    """One kind of attention for a batch: an `AttentionMap` with ids in place of tokens."""
 
-    Items keep the order of the iteration. Bytes, such as the items of string tensors, are read as
-    UTF-8.
+    kind: str
+    queries: np.ndarray  # ids (B, T), 0 = padding
+    keys: np.ndarray  # ids (B, S)
+    layers: Sequence[tf.Tensor]  # (B, H, T, S) each
+
+
+class Call(NamedTuple):
+    """The arguments of a call of a predictor, checked."""
+
+    texts: list[str]
+    progress: Progress = no_progress
+    given: Mapping[str, list[str]] = {}  # all inputs by `Input.name`, or none
+    predictions: Sequence[str] = ()  # a given prediction for each text, to score or to look at
+
+
+NBest = list[list[Prediction]]
+"""The predictions for each text, best first; at least one."""
+Attentions = Iterator[tuple[list[int], list[BatchAttention]]]
+"""Batches of texts: the indices of the texts, and the attention of each kind."""
+
+
+class Predictor(ABC):
+    """A model and its codec, from texts to predictions. `Translator` is a predictor.
+
+    A subclass has a `TextGraph`, which encodes and decodes, and divides rows into batches.
 
     Args:
-        items: a list, a NumPy array, a column of a table, a tensor, a generator, or another
-            ordered iterable.
-        name: the name of the items in error messages.
-        as_many_as: texts that each need one item.
-
-    Raises:
-        InputError: for a single text; for a table, a mapping, a set or an open file; for an item
-            that is not a text, such as a missing value; for a wrong number of items; in a fork of
-            a process that has loaded a model.
-
-    Example:
-        >>> as_texts(text.lower() for text in ("One", "Two"))
-        ['one', 'two']
-    """
-    require_threads()
-    if isinstance(items, str | bytes | bytearray):
-        raise InputError(
-            f"expected a list of {name}, got one text ({type(items).__name__}); "
-            "use translator([...])[0]."
-        )
-    try:
-        iterator = iter(items)
-    except TypeError:
-        iterator = None
-    is_other = isinstance(items, Mapping | Set | io.IOBase) or getattr(items, "ndim", 1) != 1
-    if iterator is None or is_other:
-        raise InputError(
-            f"expected a list of {name}, or another ordered iterable of texts, got "
-            f"{type(items).__name__}."
-        )
-    texts = [_as_text(item, number, name) for number, item in enumerate(iterator, 1)]
-    if as_many_as is not None and len(texts) != len(as_many_as):
-        raise InputError(
-            f"expected as many {name} as texts, got {len(texts)} {name} and "
-            f"{len(as_many_as)} texts."
-        )
-    return texts
-
-
-def _as_text(item: Any, number: int, name: str) -> str:
-    if isinstance(item, str):
-        return str(item)  # item may be of a subclass of str, such as NumPy's
-    value = item.numpy() if hasattr(item, "numpy") else item  # a scalar tensor
-    if not isinstance(value, bytes):
-        raise InputError(
-            f"item {number:,} of {name} must be a text, got {item!r:.80}. Replace missing values, "
-            'for example with "".'
-        )
-    try:
-        return value.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(f"item {number:,} of {name} is not UTF-8: {error}.") from error
-
-
-def no_progress(inputs: int, tokens: int) -> None:
-    """Ignores its arguments; the default of `progress`."""
-
-
-class Predictor(Protocol):
-    """A codec, a model and a search, such as `Translator`.
-
-    Attributes:
         model: the built model.
         codec: the codec of the model, with its tokenizers.
-        config: options of the search.
+        config: options of the search, of the sizes of batches and of the length of texts.
+
+    Attributes:
         max_source_length: longest input in tokens; longer inputs are cut.
+        symbols: ids that each form a word.
+        optional_inputs: texts that may be given beside each text; see `Input`.
+        own_options: further arguments of a subclass, by name.
     """
 
-    model: keras.Model
-    codec: Codec
-    config: DecodeConfig
-    max_source_length: int
+    symbols: Container[int] = attention_record.SPECIAL_IDS
+    optional_inputs: Sequence[Input] = ()
+    own_options: Mapping[str, bool] = MappingProxyType({})
+
+    def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
+        require_threads()
+        self.model = model
+        self.codec = codec
+        self.config = config
+        # The table of learned positions is finite. Sinusoids have no limit.
+        tables = [x.max_length for x in self.model_configs if x.position == "learned"]
+        self.max_source_length = min([config.max_source_length, *tables])
+        self._graph = self.graph(jit_compile=False)
+
+    @classmethod
+    def from_run(
+        cls,
+        run_dir: str | os.PathLike,
+        dtype: str = "float32",
+        task_options: Mapping[str, Any] | None = None,
+        **decode_options: Any,
+    ) -> Self:
+        """Loads a run: its codec, and the weights that `DecodeConfig.average` selects.
+
+        Args:
+            run_dir: folder of the run.
+            dtype: float32, bfloat16 or int8; see `with_dtype`.
+            task_options: new values for options of the run's task, by name; None keeps a value.
+            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
+
+        Raises:
+            InputError: for a folder without a run, a run whose task has another predictor, or an
+                option out of range.
+        """
+        predictor = load_predictor(Run.load(run_dir, task_options, **decode_options), dtype)
+        if not isinstance(predictor, cls):
+            raise InputError(
+                f"expected a run that predicts with a {cls.__name__}, but {run_dir} predicts with "
+                f"a {type(predictor).__name__}. Use {type(predictor).__name__}.from_run."
+            )
+        return predictor
+
+    @property
+    def model_configs(self) -> list[ModelConfig]:
+        """The configuration of the model, or of each model of an ensemble."""
+        return [model.config for model in members_of(self.model)]
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of a model with one vocabulary; else an `InputError`, and use `codec`."""
+        return self.codec[""]
+
+    @own_settings()
+    def with_dtype(self, dtype: str) -> Self:
+        """This predictor with another dtype of weights and computation.
+
+        bfloat16 weights take half the memory. GPUs, and CPUs with bfloat16 products, need about
+        half the time. In int8, large matrices take a quarter of the memory, and their products need
+        less than half the time on CPUs. Softmax, normalization and scores stay float32. Any other
+        dtype is an `InputError`, and int8 where TensorFlow has no such products.
+        """
+        model = with_dtype(self.model, dtype)
+        return self if model is self.model else self.like(model, self.config)
+
+    def like(self, model: keras.Model, config: DecodeConfig) -> Self:
+        """A predictor of this class with another model of the same vocabulary, or other options."""
+        return type(self)(model, self.codec, config, **self.own_options)
 
     def __call__(
         self,
@@ -196,7 +204,22 @@ class Predictor(Protocol):
         progress: Progress = no_progress,
         **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
-        """The best prediction for each text; it begins with its prefix."""
+        """The best prediction for each text, in the order of the texts.
+
+        Texts of similar length are processed together, so texts may come in any order.
+
+        Args:
+            texts: any strings. An empty text or only white space gives an empty prediction.
+            prefixes: for each text, the beginning of its prediction, or "". A prefix that ends in
+                a space is followed by a new word.
+            progress: function that is called after each batch.
+            **inputs: for each text, another input of `optional_inputs`, or "": `target_tags` are
+                tags like >>por<< for texts without a tag.
+
+        Raises:
+            InputError: for an input that this predictor does not take, or a wrong value.
+        """
+        return [n_best[0] for n_best in self.n_best(texts, prefixes, progress, **inputs)]
 
     def n_best(
         self,
@@ -205,32 +228,140 @@ class Predictor(Protocol):
         progress: Progress = no_progress,
         **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
-        """Up to `config.num_hypotheses` predictions for each text, best first; at least one."""
+        """Up to `config.num_hypotheses` predictions for each text, best first; at least one.
 
-    def score(
-        self, texts: Sequence[str], predictions: Sequence[str], /, progress: Progress = no_progress
-    ) -> list[PairScore]:
-        """The score of a given prediction for each text."""
+        With `config.distinct`, the predictions for a text are different texts. Arguments and errors
+        are those of a call.
+        """
+        texts = as_texts(texts)
+        given = columns_of(self.optional_inputs, texts, {"prefixes": prefixes, **inputs})
+        return self._n_best(Call(texts, progress, given))
+
+    @abstractmethod
+    def _n_best(self, call: Call) -> NBest:
+        """`n_best` of a call."""
 
     def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
-        """The texts with the inputs that belong to the source, such as `target_tags`."""
+        """The texts with the inputs that belong to the source, such as `target_tags`.
 
-    def with_dtype(self, dtype: str) -> "Predictor":
-        """This predictor with weights and computation in float32 or bfloat16."""
+        Methods without these inputs, such as `score`, take the result. Arguments and errors are
+        those of a call.
+        """
+        texts = as_texts(texts)
+        columns_of(self.optional_inputs, texts, inputs)
+        return texts
 
+    def score(
+        self, texts: Sequence[str], predictions: Sequence[str], progress: Progress = no_progress
+    ) -> list[PairScore]:
+        """The model's score of a given prediction for each text.
+
+        For a prediction of a search without constraints, this equals the score of the search if
+        the tokenizer splits the prediction into the same pieces. A pair of empty texts has score 0.
+        A masked language model cannot score given predictions, which is an `InputError`.
+        """
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
+        return self._scores(Call(texts, progress, predictions=predictions))
+
+    @abstractmethod
+    def _scores(self, call: Call) -> list[PairScore]:
+        """`score` of a call."""
+
+    @own_settings()
+    def attention(
+        self, texts: Sequence[str], predictions: Sequence[str]
+    ) -> list[attention_record.AttentionRecord]:
+        """The model's attention weights when it computes a given prediction for each text.
+
+        Self-attention with `model.attention` linear has no weights, so its maps are left out.
+        """
+        texts = as_texts(texts)
+        predictions = as_texts(predictions, "predictions", texts)
+        maps: list[list[attention_record.AttentionMap]] = [[] for _ in texts]
+        for indices, batch in self.attention_batches(Call(texts, predictions=predictions)):
+            for kind, queries, keys, layers in batch:
+                if not layers:
+                    continue  # linear attention has no weights
+                weights = np.stack([np.asarray(layer, np.float32) for layer in layers], 1)
+                for i, *rows, matrix in zip(indices, queries, keys, weights, strict=True):
+                    query, key = map(self.tokens, rows, SIDES[kind])
+                    matrix = matrix[:, :, : len(query.pieces), : len(key.pieces)]
+                    maps[i].append(attention_record.AttentionMap(kind, query, key, matrix))
+        return list(map(attention_record.AttentionRecord, texts, predictions, maps))
+
+    @abstractmethod
+    def attention_batches(self, call: Call) -> Attentions:
+        """The attention of the model when it computes given predictions."""
+
+    def tokens(self, ids: Iterable[int], field: str) -> attention_record.Tokens:
+        """The pieces and words of a row of ids without its padding; `field` is of the codec."""
+        text_ids = (i for i in ids if i != PAD_ID)
+        return attention_record.Tokens.of(text_ids, self.codec[field], self.symbols)
+
+    @abstractmethod
+    def graph(self, jit_compile: bool = False) -> TextGraph:
+        """The graph that `save` writes; XLA compiles its search with `jit_compile`."""
+
+    @abstractmethod
     def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
         """For each signature that `save` writes, inputs made from `texts` and their outputs."""
 
     def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
-        """Writes a SavedModel that takes and returns strings."""
+        """Writes a SavedModel that takes and returns strings, with tokenizer and search.
+
+        Its signatures, such as `serving_default`, return what the methods of this predictor return;
+        see `SearchGraph` and `EncoderGraph`. `with_inputs` and `n_best_with_inputs` take the text
+        and all of `optional_inputs`.
+
+        Args:
+            path: the folder to make.
+            jit_compile: whether XLA compiles the search: faster for few sentences and small
+                models. A stock TF Serving then needs --xla_cpu_compilation_enabled=true.
+
+        Raises:
+            InputError: for `jit_compile` without a search.
+        """
+        require_threads()
+        write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)
+
+    def _in_parallel(
+        self, run: Callable[[Batch], Result], batches: Iterable[Batch]
+    ) -> Iterator[tuple[Batch, Result]]:
+        """Each batch with its result, in order; computes several batches in parallel."""
+        batches = list(batches)
+        count = len(batches)
+        if count > 1:
+            count = min(parallel_batches(self.config.parallel_batches), count)
+        results = in_parallel(run, batches, max(1, count))
+        return zip(batches, results, strict=True)
+
+    def _batches(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Batches of the indices of rows with a length above 0, longest first.
+
+        Each row is at least half as long as the longest row of its batch.
+        """
+        batch: list[int] = []
+        for i in sorted(
+            filter(lengths.__getitem__, range(len(lengths))), key=lambda i: -lengths[i]
+        ):
+            longest = lengths[batch[0]] if batch else 0
+            full = (
+                len(batch) == self.config.batch_size
+                or (len(batch) + 1) * longest > self.config.batch_tokens
+            )
+            if batch and (full or 2 * lengths[i] < longest):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
 
 
 def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     """Loads the model of a run as a predictor, with the search of the run's configuration.
 
-    Args:
-        run: the run.
-        dtype: dtype of weights and computation, float32 or bfloat16.
+    Weights and computation are in float32 or bfloat16.
 
     Raises:
         InputError: for a missing or broken file of the run, or an unknown task.
@@ -243,3 +374,49 @@ def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     task = TASKS.get(run.config.task.name).with_options(run.config.task)
     model = run.model(task.build_model)
     return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)
+
+
+def predictions_of(
+    texts: Iterable[bytes | str],
+    scores: Iterable[float],
+    cut: bool,
+    at_limit: bool = False,
+    is_long: bool = False,
+) -> list[Prediction]:
+    """The predictions for one text, best first, without the empty places of the row.
+
+    The score of an empty place is `NEG_INF`. `cut`, `at_limit` and `is_long` are about the input;
+    see `Notice`.
+    """
+    holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
+    notices = tuple(notice for notice, is_true in holds.items() if is_true)
+    strings = (x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts)
+    return [
+        Prediction(text, float(score), notices)
+        for place, (text, score) in enumerate(zip(strings, scores, strict=True))
+        if score != NEG_INF or place == 0
+    ]
+
+
+def with_notices(
+    texts: Sequence[str], rows: Sequence[Sequence[Prediction]]
+) -> list[list[Prediction]]:
+    """Adds the notices of texts and their translations to a row of translations for each text."""
+    return [
+        [found._replace(notices=found.notices + of_translation(text, found.text)) for found in row]
+        for text, row in zip(texts, rows, strict=True)
+    ]
+
+
+def by_position(stack: Stack, attention: Sequence) -> list[tf.Tensor]:
+    """`StackOutput.attention` as (B, H, T, T) per layer; linear attention has no weights."""
+    pairs = zip(stack.layers, attention, strict=True)
+    return [layer.self_attention.by_position(weights) for layer, weights in pairs if len(weights)]
+
+
+def pad(rows: Sequence[Sequence[int] | np.ndarray]) -> np.ndarray:
+    """Rows of ids as an int32 array (B, L), padded at the end."""
+    array = np.full((len(rows), max(map(len, rows))), PAD_ID, np.int32)
+    for target, row in zip(array, rows, strict=True):
+        target[: len(row)] = row
+    return array

@@ -12,11 +12,11 @@ import tensorflow as tf
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
-from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, columns_of
+from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, as_texts, columns_of
 from tf_transformer.inference.predictor import (
+    NBest,
     PairScore,
     Prediction,
-    as_texts,
     predictions_of,
     with_notices,
 )
@@ -83,21 +83,8 @@ class SavedTranslator:
         prefixes: Sequence[str] | None = None,
         **inputs: Sequence[str] | None,
     ) -> list[Prediction]:
-        """Translates texts; item n of the result is the translation of text n.
-
-        Args:
-            texts: the sources.
-            prefixes: for each text, the beginning of its translation, or "".
-            **inputs: for each text, another input of the export, such as `target_tags`, or "".
-
-        Raises:
-            InputError: for an input that the export does not have, or a wrong number of values.
-        """
-        texts = as_texts(texts)
-        outputs = self._predict("serving_default", texts, {"prefixes": prefixes, **inputs})
-        best = outputs["translation"][:, None], outputs["score"][:, None]
-        rows = list(map(predictions_of, *best, *_flags(outputs)))
-        return [row[0] for row in with_notices(texts, rows)]
+        """The translation of each text; arguments and errors are those of a `Predictor`."""
+        return [row[0] for row in self._rows("serving_default", texts, prefixes, inputs)]
 
     def n_best(
         self,
@@ -105,47 +92,40 @@ class SavedTranslator:
         prefixes: Sequence[str] | None = None,
         **inputs: Sequence[str] | None,
     ) -> list[list[Prediction]]:
-        """The translations of each text, best first; at least one. Arguments are as in a call."""
-        texts = as_texts(texts)
-        outputs = self._predict("n_best", texts, {"prefixes": prefixes, **inputs})
-        n_best = outputs["translations"], outputs["scores"]
-        return with_notices(texts, list(map(predictions_of, *n_best, *_flags(outputs))))
+        """The translations of each text, best first; at least one."""
+        return self._rows("n_best", texts, prefixes, inputs)
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of a given translation of each text.
-
-        Args:
-            texts: the sources.
-            translations: one translation per source.
-        """
+        """The model's score of a given translation of each text."""
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
         outputs = self._call("score", source=texts, target=translations)
         pairs = zip(outputs["score"], outputs["log_probability"], outputs["truncated"], strict=True)
         return [PairScore(float(score), float(total), bool(cut)) for score, total, cut in pairs]
 
-    def _predict(
-        self, signature: str, texts: list[str], given: Mapping[str, Sequence[str] | None]
-    ) -> Mapping[str, Any]:
+    def _rows(
+        self, signature: str, texts: Sequence[str], prefixes: Any, inputs: Mapping[str, Any]
+    ) -> NBest:
         """Calls a signature with texts alone, or the one with all inputs if any is given."""
+        texts = as_texts(texts)
         taken: Sequence[str] = ()  # exports of earlier versions take no inputs
         if endpoint := self._model.signatures.get(WITH_INPUTS[signature]):
             _, taken = endpoint.structured_input_signature
-        columns = columns_of([each for each in INPUTS if each.name in taken], texts, given)
-        name = WITH_INPUTS[signature] if columns else signature
-        return self._call(name, text=texts, **columns)
+        given = {"prefixes": prefixes, **inputs}
+        columns = columns_of([kind for kind in INPUTS if kind.name in taken], texts, given)
+        outputs = self._call(
+            WITH_INPUTS[signature] if columns else signature, text=texts, **columns
+        )
+        if signature == "n_best":
+            found, scores = outputs["translations"], outputs["scores"]
+        else:
+            found, scores = outputs["translation"][:, None], outputs["score"][:, None]
+        # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
+        truncated = outputs["truncated"]
+        cut = outputs.get("cut", np.zeros_like(truncated))
+        return with_notices(texts, list(map(predictions_of, found, scores, cut, truncated & ~cut)))
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}
         outputs = self._model.signatures[signature](**inputs)
         return {name: output.numpy() for name, output in outputs.items()}
-
-
-def _flags(outputs: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each text was cut, and whether its translation reached the length limit, bool (B,).
-
-    Exports of earlier versions do not distinguish both. A cut text has no second flag.
-    """
-    truncated = outputs["truncated"]
-    cut = outputs.get("cut", np.zeros_like(truncated))
-    return cut, truncated & ~cut

@@ -1,30 +1,15 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
 from keras import ops
 
-from tf_transformer import kernels
+from tf_transformer import decoding, kernels
 from tf_transformer.config import DecodeConfig
-from tf_transformer.decoding import (
-    CacheSchedule,
-    Constraints,
-    Hypotheses,
-    LengthPenalty,
-    Problem,
-    Sampling,
-    SearchOptions,
-    SpecialIds,
-    Step,
-    StepOptions,
-    StepState,
-    beam_search,
-    greedy_search,
-    sample,
-)
+from tf_transformer.decoding import Hypotheses, LengthPenalty, StepState
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
 from tf_transformer.text.sequences import shift_right, token_counts
@@ -32,7 +17,7 @@ from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
 _WEYL = 0x9E3779B97F4A7C15  # the step of SplitMix64: 2⁶⁴ divided by the golden ratio, odd
-SPECIAL = SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
+SPECIAL = decoding.SpecialIds(pad=PAD_ID, start=BOS_ID, end=EOS_ID)
 
 
 class Score(NamedTuple):
@@ -43,15 +28,11 @@ class Score(NamedTuple):
 
 
 class ModelStep(Protocol):
-    """A model's step function for a batch of sources (`decoding.StepFunction`).
+    """A model's step function for a batch of sources (`decoding.StepFunction`)."""
 
-    Attributes:
-        start: the first state.
-        cache_schedule: the capacities of a static state; None: capacity for the whole search.
-    """
-
-    start: StepState
-    cache_schedule: CacheSchedule | None
+    start: StepState  # the first state
+    # The capacities of a static state; None: capacity for the whole search.
+    cache_schedule: decoding.CacheSchedule | None
 
     def __call__(self, ids: tf.Tensor, state: StepState, index: tf.Tensor) -> tuple[Any, StepState]:
         """The logits of the next tokens, and the new state."""
@@ -64,19 +45,10 @@ class SearchModel(Protocol):
     """The interface of a model for a search, such as `Transformer`."""
 
     def max_target_length(self, source_length: int | tf.Tensor) -> int | tf.Tensor | None:
-        """The largest number of target tokens for a length of the source; None: any number.
+        """The largest number of target tokens for a length of the source; None: any number."""
 
-        Args:
-            source_length: int or int tensor, number of tokens with the end token, at least 1.
-        """
-
-    def step_function(self, source: tf.Tensor, options: StepOptions) -> ModelStep:
-        """The step function for sources (B, S).
-
-        Args:
-            source: int32 tensor (B, S), each row ending with the end id, then padding.
-            options: sizes of the search.
-        """
+    def step_function(self, source: tf.Tensor, options: decoding.StepOptions) -> ModelStep:
+        """The step function for sources, int32 (B, S), each with the end id and then padding."""
 
 
 @dataclass(frozen=True)
@@ -99,9 +71,6 @@ class Search:
             `shortest_source` takes one step.
         given: fields of the `Problem` by name, such as prefix (B, P); P may be 0. Prefixes are cut
             before the model's last position.
-
-    Returns:
-        `Hypotheses`, with `config.num_hypotheses` per sentence.
     """
 
     model: SearchModel
@@ -131,7 +100,7 @@ class Search:
                 given["prefix"] = prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
-        problem = Problem(
+        problem = decoding.Problem(
             limits=limits,
             min_lengths=min_target_lengths(lengths, limits, config),
             facts=() if self.grammar is None else self.grammar.facts(source, limits),
@@ -140,22 +109,26 @@ class Search:
         with kernels.use(kernels.for_xla() if self.static_shapes else kernels.current()):
             return self._run(source, problem, max_length)
 
-    def _run(self, source: tf.Tensor, problem: Problem, max_length: tf.Tensor) -> Hypotheses:
+    def _run(
+        self, source: tf.Tensor, problem: decoding.Problem, max_length: tf.Tensor
+    ) -> Hypotheses:
         config = self.config
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
-        sizes = StepOptions(rows, max_length, self.static_shapes, capacity, config.coverage_penalty)
+        sizes = decoding.StepOptions(
+            rows, max_length, self.static_shapes, capacity, config.coverage_penalty
+        )
         model_step = self.model.step_function(source, sizes)
         bonus = model_step.bonus if config.coverage_penalty else None
-        step = Step(model_step, model_step.start, model_step.cache_schedule, bonus)
-        options = SearchOptions(
+        step = decoding.Step(model_step, model_step.start, model_step.cache_schedule, bonus)
+        options = decoding.SearchOptions(
             max_length,
             SPECIAL,
             beam_size=rows,
             num_hypotheses=config.num_hypotheses,
             penalty=penalty_of(config),
             early_stopping=config.early_stopping,
-            constraints=Constraints(
+            constraints=decoding.Constraints(
                 word_starts=self.word_starts,
                 excluded=self.excluded,
                 no_repeat_ngram_size=config.no_repeat_ngram_size,
@@ -167,25 +140,19 @@ class Search:
         )
         if config.sampling:
             uniforms = random_numbers(source, rows, max_length, config.seed)
-            sampling = Sampling(config.temperature, config.top_k, config.top_p)
-            return sample(step, problem._replace(uniforms=uniforms), options, sampling)
+            sampling = decoding.Sampling(config.temperature, config.top_k, config.top_p)
+            return decoding.sample(step, problem._replace(uniforms=uniforms), options, sampling)
         if rows == 1 and not config.coverage_penalty:
-            return greedy_search(step, problem, options)
-        return beam_search(step, problem, options)
+            return decoding.greedy_search(step, problem, options)
+        return decoding.beam_search(step, problem, options)
 
 
 @own_settings()
 def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: LengthPenalty) -> Score:
-    """Scores given translations.
+    """Scores given translations. A pair of empty sentences (the end token alone) has score 0.
 
-    A pair of empty sentences (the end token alone) has score 0. `Translator` gives the same score
-    for an empty text.
-
-    Args:
-        model: function from (source, target shifted right) to logits, like the Transformer.
-        source: int32 tensor (B, S), each row with the end id and then padding.
-        target: int32 tensor (B, T), in the same form.
-        penalty: the length penalty.
+    The model is a function from (source, target shifted right) to logits, like the Transformer. Ids
+    are int32 (B, S) and (B, T), each row with the end id and then padding.
     """
     logits = model((source, shift_right(target)))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
@@ -198,16 +165,13 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: Lengt
 
 @own_settings()
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    """The log-probability of each row of ids under a language model, summed from an index on.
+    """The log-probability of each row of ids under a language model, float64 (B,), nats.
 
     Args:
         model: function from ids (B, T) to logits (B, T, V) of the next ids.
         before: int32 tensor (B,), the id before each row.
         ids: int32 tensor (B, T), padded at the end.
         start: int32 tensor (B,), the index of the first id that counts.
-
-    Returns:
-        float64 tensor (B,), nats.
     """
     logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
@@ -222,28 +186,13 @@ def penalty_of(config: DecodeConfig) -> LengthPenalty:
     return LengthPenalty(config.length_penalty, config.length_penalty_offset)
 
 
-def with_spare_hypotheses(config: DecodeConfig) -> DecodeConfig:
-    """The options of a search that returns the whole beam if texts must be distinct.
-
-    Repeated texts are removed after the search, so the beam holds spare hypotheses.
-    """
-    if config.distinct and config.num_hypotheses > 1 and not config.sampling:
-        return replace(config, num_hypotheses=config.beam_size)
-    return config
-
-
 def max_target_lengths(
     lengths: int | tf.Tensor, config: DecodeConfig, limit: int | tf.Tensor | None = None
 ) -> tf.Tensor:
     """The largest number of target tokens for each source (section 6.1: source length + 50).
 
-    Args:
-        lengths: int, or int tensor (B,), numbers of source tokens with the end token.
-        config: options of the search.
-        limit: the limit of the model, `SearchModel.max_target_length`; None: no limit.
-
-    Returns:
-        int, or int tensor (B,), with the end token.
+    All numbers count the end token. They are int, or int tensors (B,). `limit` is the limit of the
+    model, `SearchModel.max_target_length`; None: no limit.
     """
     most = lengths
     if config.max_length_ratio != 1:
@@ -272,19 +221,11 @@ def min_target_lengths(
 
 
 def random_numbers(source: tf.Tensor, rows: int, length: tf.Tensor, seed: int) -> tf.Tensor:
-    """Random numbers for sampling, a function of the seed and the ids of each sentence.
+    """Random numbers for sampling, float32 (B, N, L), uniform in [0, 1).
 
-    A sentence draws the same numbers in any batch, with any padding, and under XLA. TensorFlow's
-    generators draw different numbers under XLA.
-
-    Args:
-        source: int32 tensor (B, S), padded at the end.
-        rows: number of samples per sentence, N.
-        length: int32 scalar, largest number of steps, L.
-        seed: the seed.
-
-    Returns:
-        float32 tensor (B, N, L), uniform in [0, 1).
+    They are a function of the seed and the ids of each sentence, int32 (B, S). So a sentence draws
+    the same numbers in any batch, with any padding, and under XLA. TensorFlow's generators draw
+    different numbers under XLA. N is the number of samples, and L the largest number of steps.
     """
     ids = tf.cast(source, tf.uint64)
     powers = tf.math.cumprod(tf.fill(tf.shape(ids)[1:], _unsigned(_WEYL)), exclusive=True)

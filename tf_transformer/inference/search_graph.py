@@ -1,6 +1,6 @@
 """Predictions by a search, from texts to texts on tensors."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
@@ -8,26 +8,17 @@ import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
+from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
-from tf_transformer.inference.micro_batches import (
-    max_compiled_rows,
-    pad_to_shape,
-    run_in_micro_batches,
-)
 from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
-from tf_transformer.inference.search import (
-    Score,
-    Search,
-    penalty_of,
-    score_pairs,
-    with_spare_hypotheses,
-)
-from tf_transformer.inference.text_graph import Outputs, TextGraph, lengths_of, rows_of
-from tf_transformer.inference.traced import IDS, Traced
+from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+
+Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
+"""Ids of inputs and of predictions, int32 (B, None), and whether a text of each was cut (B,)."""
 
 
 class Prepared(NamedTuple):
@@ -42,11 +33,7 @@ class Prepared(NamedTuple):
 
 
 class Predictions(NamedTuple):
-    """The predictions for texts, best first.
-
-    If a search finds fewer than N predictions, the remaining places have the text "" and the score
-    `NEG_INF`.
-    """
+    """The predictions for texts, best first; then empty places, with "" and the score `NEG_INF`."""
 
     texts: tf.Tensor  # string (B, N)
     scores: tf.Tensor  # float32 (B, N)
@@ -54,7 +41,7 @@ class Predictions(NamedTuple):
     tokens: tf.Tensor  # int32 (B,): tokens of the best prediction, with the end token
 
 
-class SearchGraph(TextGraph):
+class SearchGraph(text_graph.TextGraph):
     """A codec, a search and a model on string tensors; see `TextGraph`.
 
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
@@ -65,9 +52,7 @@ class SearchGraph(TextGraph):
 
     Args:
         search: the search on ids; its configuration also limits the micro-batches.
-        codec: the codec of the model, with its tokenizers.
-        max_source_length: longest source, and longest given target, in tokens with the end token;
-            longer texts are cut.
+        codec, max_source_length: as in `TextGraph`, also for given targets.
         jit_compile: whether XLA compiles the search of the signatures. All batches are padded to
             one of a few shapes.
         output: name of the predicted text in the signatures.
@@ -76,8 +61,7 @@ class SearchGraph(TextGraph):
     Attributes:
         shortest_source: smallest number of tokens of a text, with the end token, for a search.
         optional_inputs: texts that may be given beside each text, if the codec has them.
-        whole_search: the search for all hypotheses, with spare hypotheses.
-        search: `whole_search` as one graph of ids (B, S), for Python and the signatures.
+        search: the search for all hypotheses, from ids (B, S), for Python and the signatures.
         search_given: the same for ids (B, S) and those of each of `problem_inputs`, (B, P).
     """
 
@@ -101,10 +85,16 @@ class SearchGraph(TextGraph):
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
             self._matrix = tf.Variable(transposed(self.model.output_embedding), trainable=False)
-        self.whole_search = replace(search, config=with_spare_hypotheses(self.config))
+        config = self.config
+        if config.distinct and config.num_hypotheses > 1 and not config.sampling:
+            # Repeated texts are removed after the search, so the beam holds spare hypotheses.
+            config = replace(config, num_hypotheses=config.beam_size)
+        self.whole_search = replace(search, config=config)
         self.search = self._compiled(self.whole_search)
         # The rows with a prefix differ from call to call, so XLA does not compile this search.
-        self.search_given = Traced(self._search_given, IDS, *[IDS] * len(self.problem_inputs))
+        self.search_given = text_graph.Traced(
+            self._search_given, text_graph.IDS, *[text_graph.IDS] * len(self.problem_inputs)
+        )
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # A search for only the best hypothesis ends earlier.
@@ -114,68 +104,54 @@ class SearchGraph(TextGraph):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The inputs that may be given beside each text."""
-        return tuple(each for each in self.optional_inputs if each.exists(self.codec))
+        return tuple(kind for kind in self.optional_inputs if kind.exists(self.codec))
 
     @property
     def problem_inputs(self) -> tuple[Input, ...]:
         """The inputs that become fields of the `Problem`."""
-        return tuple(each for each in self.inputs if each.into == "problem")
+        return tuple(kind for kind in self.inputs if kind.into == "problem")
 
     def join(self, text: tf.Tensor, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The texts (B,) with the inputs that belong to the source, string (B,) by name."""
-        for each in self.inputs:
-            if each.into == "source" and each.name in given:
-                text = each.encode(self, text, given[each.name])
+        for kind in self.inputs:
+            if kind.into == "source" and kind.name in given:
+                text = kind.encode(self, text, given[kind.name])
         return text
 
     def read(self, text: tf.Tensor, *given: tf.Tensor) -> Prepared:
-        """Prepares texts for a search.
-
-        Args:
-            text: string tensor (B,).
-            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
-        """
-        named = dict(zip((each.name for each in self.inputs), given, strict=False))
+        """Prepares texts (B,) for a search, with strings (B,) for each of `inputs` or for none."""
+        named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
         text, rest = self.clean(self.join(text, named))
         ids, cut = self.encode(text)
-        lengths = lengths_of(ids)
+        lengths = text_graph.lengths_of(ids)
         searched = lengths >= self.shortest_source
         copied = self.is_copied(rest)
         problem = {}
-        for each in self.problem_inputs:
-            value = named.get(each.name)
+        for kind in self.problem_inputs:
+            value = named.get(kind.name)
             if value is not None:
                 copied &= tf.equal(value, "")
-            if (encoded := each.encode(self, text, value)) is not None:
-                problem[each.name] = encoded
+            if (encoded := kind.encode(self, text, value)) is not None:
+                problem[kind.name] = encoded
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
         return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
-        """Which clean strings (B,), without their tags, are their own predictions, with score 0.
-
-        Returns:
-            bool (B,).
-        """
+        """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""
         return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Prepares strings (B,) for `encode`. A target tag alone becomes an empty string.
+        """Prepares strings (B,) for `encode`, and returns them with and without target tags.
 
-        Returns:
-            the strings, and the strings without their target tags: two of string (B,).
+        A target tag alone becomes an empty string.
         """
         text = clean(text)
         _, rest = self.codec["source"].split_tag(text)
         return tf.where(tf.equal(rest, ""), rest, text), rest
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Encodes clean strings (B,).
-
-        Returns:
-            ids with the end token last, int32 (B, None); and whether each text was cut, bool (B,).
-        """
+        """The ids of clean strings (B,), and whether each was cut; see `cut`."""
         if self.config.punctuation == "opus":
             for pattern, replacement in RULES:
                 text = tf.strings.regex_replace(text, pattern, replacement)
@@ -188,15 +164,10 @@ class SearchGraph(TextGraph):
         return self.cut(self.codec["target"].encode(clean(text)))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
-        """Encodes the beginnings of predictions.
+        """The ids, int32 (B, None), of the beginnings of predictions for clean inputs (B,).
 
-        Args:
-            text: string tensor (B,), the clean inputs.
-            prefix: string tensor (B,), or None.
-
-        Returns:
-            ids, int32 (B, None); None without prefixes. After a space, the start id stands for any
-            piece that begins a word.
+        After a space, the start id stands for any piece that begins a word. Without prefixes, the
+        result is None.
         """
         if prefix is None:
             return None
@@ -232,19 +203,8 @@ class SearchGraph(TextGraph):
         ids = tf.reshape(hypotheses.ids, (-1, tf.shape(hypotheses.ids)[2]))
         return self.codec["target"].text_ids(ids, tf.reshape(hypotheses.lengths, [-1]))
 
-    def read_pairs(
-        self, source: tf.Tensor, target: tf.Tensor
-    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]:
-        """Encodes pairs of an input and a prediction.
-
-        Args:
-            source: string tensor (B,).
-            target: string tensor (B,).
-
-        Returns:
-            ids of the inputs and ids of the predictions, int32 (B, None); and whether a text of
-            the pair was cut, bool (B,).
-        """
+    def read_pairs(self, source: tf.Tensor, target: tf.Tensor) -> Pairs:
+        """The ids of inputs and predictions, string (B,)."""
         sources, cut = self.encode(self.clean(source)[0])
         targets, target_cut = self.encode_target(target)
         return sources, targets, tf.logical_or(cut, target_cut)
@@ -253,69 +213,47 @@ class SearchGraph(TextGraph):
         """The scores of pairs of ids, int32 (R, S) and (R, T)."""
         return score_pairs(self.model, source, target, penalty_of(self.config))
 
-    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
+    def endpoints(self) -> text_graph.Endpoints:
         """The signatures `serving_default`, `n_best` and `score`; see also `WITH_INPUTS`."""
-        signatures: dict[str, tuple[Callable[..., Outputs], list[str]]] = {
+        signatures: text_graph.Endpoints = {
             "serving_default": (self.predict, ["text"]),
             "n_best": (self.n_best, ["text"]),
             "score": (self.score, ["source", "target"]),
         }
-        names = ["text", *(each.name for each in self.inputs)]
+        names = ["text", *(kind.name for kind in self.inputs)]
         more = {WITH_INPUTS[name]: (signatures[name][0], names) for name in WITH_INPUTS}
         return signatures | (more if self.inputs else {})
 
-    def predict(self, text: tf.Tensor, *given: tf.Tensor) -> Outputs:
-        """The signature `serving_default`.
-
-        Args:
-            text: string tensor (B,).
-            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
-
-        Returns:
-            the predicted text, string (B,); `score`, float32 (B,); `cut` and `truncated`, bool
-            (B,).
-        """
+    def predict(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
+        """The signature `serving_default`: text, `score`, `cut` and `truncated`, each (B,)."""
         texts, scores, flags = self._predict(text, given, self._best, count=1)
         return {self._output: texts[:, 0], "score": scores[:, 0]} | flags
 
-    def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> Outputs:
-        """The signature `n_best`; see `Predictions`.
-
-        Args:
-            text: string tensor (B,).
-            *given: string tensor (B,) for each of `inputs`; without them, the text stands alone.
-
-        Returns:
-            the predicted texts, string (B, N); `scores`, float32 (B, N); `cut` and `truncated`,
-            bool (B,).
-        """
+    def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
+        """The signature `n_best`: texts and `scores` (B, N), `cut` and `truncated` (B,)."""
         texts, scores, flags = self._predict(text, given, self._all, self.config.num_hypotheses)
         return {f"{self._output}s": texts, "scores": scores} | flags
 
-    def score(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
-        """The signature `score`.
-
-        Args:
-            source: string tensor (B,), the inputs.
-            target: string tensor (B,), the predictions.
-
-        Returns:
-            `score` and `log_probability`, float32 (B,); `truncated`, bool (B,).
-        """
+    def score(self, source: tf.Tensor, target: tf.Tensor) -> text_graph.Outputs:
+        """The signature `score`: `score`, `log_probability` and `truncated` of pairs, each (B,)."""
         source, target = equally_many("expected as many targets as sources.", source, target)
         sources, targets, cut = self.read_pairs(source, target)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            return tuple(self.score_rows(rows_of(sources, rows), rows_of(targets, rows)))
+            return tuple(
+                self.score_rows(
+                    text_graph.rows_of(sources, rows), text_graph.rows_of(targets, rows)
+                )
+            )
 
-        lengths = tf.maximum(lengths_of(sources), lengths_of(targets))
+        lengths = tf.maximum(text_graph.lengths_of(sources), text_graph.lengths_of(targets))
         nothing = tf.zeros(tf.shape(source))
         score, log_probability = self.in_micro_batches(run, lengths, (nothing, nothing))
         return {"score": score, "log_probability": log_probability, "truncated": cut}
 
     def _predict(
         self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
-    ) -> tuple[tf.Tensor, tf.Tensor, Outputs]:
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs]:
         """Predicted texts and scores (B, N), and the flags `cut` and `truncated` (B,)."""
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
@@ -328,7 +266,7 @@ class SearchGraph(TextGraph):
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
-                return max_compiled_rows(length, self.max_source_length)
+                return micro_batches.max_compiled_rows(length, self.max_source_length)
             return self.max_rows(length)
 
         batch = tf.shape(text)[0]
@@ -336,25 +274,29 @@ class SearchGraph(TextGraph):
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
         nothing = (copies, scores, tf.zeros((batch,), tf.bool))
-        texts, scores, at_limit = run_in_micro_batches(run, inputs.lengths, max_rows, nothing)
+        texts, scores, at_limit = micro_batches.run_in_micro_batches(
+            run, inputs.lengths, max_rows, nothing
+        )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         return texts, scores, flags
 
     def _search_rows(self, search: SearchIds, inputs: Prepared, rows: tf.Tensor) -> Hypotheses:
-        ids = rows_of(inputs.ids, rows)
+        ids = text_graph.rows_of(inputs.ids, rows)
         if not inputs.problem:
             return search(ids)
         none = tf.zeros((tf.size(rows), 0), tf.int32)
         fields = [
-            rows_of(inputs.problem[each.name], rows) if each.name in inputs.problem else none
-            for each in self.problem_inputs
+            text_graph.rows_of(inputs.problem[kind.name], rows)
+            if kind.name in inputs.problem
+            else none
+            for kind in self.problem_inputs
         ]
         longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
         return tf.cond(longest > 0, lambda: self.search_given(ids, *fields), lambda: search(ids))
 
     def _search_given(self, ids: tf.Tensor, *fields: tf.Tensor) -> Hypotheses:
         search = replace(self.whole_search, static_shapes=False)  # XLA's operations run in XLA only
-        names = (each.name for each in self.problem_inputs)
+        names = (kind.name for kind in self.problem_inputs)
         return search(ids, dict(zip(names, fields, strict=True)))
 
     def _in_parts(self, search: SearchIds) -> SearchIds:
@@ -365,7 +307,7 @@ class SearchGraph(TextGraph):
     def _compiled(self, search: Search) -> SearchIds:
         """The search as one graph; with `jit_compile`, compiled by XLA for a few shapes."""
         if not self._jit_compile:
-            return Traced(search, IDS)
+            return text_graph.Traced(search, text_graph.IDS)
 
         @tf.function(jit_compile=True, autograph=False)
         def compiled(source: tf.Tensor, matrix: tf.Tensor) -> Hypotheses:
@@ -373,7 +315,7 @@ class SearchGraph(TextGraph):
                 return search(source)
 
         def search_padded(source: tf.Tensor) -> Hypotheses:
-            source_in_shape = pad_to_shape(source, self.max_source_length)
+            source_in_shape = micro_batches.pad_to_shape(source, self.max_source_length)
             hypotheses = compiled(source_in_shape, self._matrix.value())
             return Hypotheses(*(field[: tf.shape(source)[0]] for field in hypotheses))
 
@@ -381,15 +323,10 @@ class SearchGraph(TextGraph):
 
 
 def equally_many(message: str, *columns: tf.Tensor) -> list[tf.Tensor]:
-    """The columns (B,), after a check that they have the same number of strings.
-
-    Args:
-        message: the error message of the check.
-        *columns: string tensors.
-    """
+    """The columns (B,), after a check that they have the same number of strings."""
     sizes = [tf.size(column) for column in columns]
     checks = [tf.debugging.assert_equal(sizes[0], size, message) for size in sizes[1:]]
-    with tf.control_dependencies([each for each in checks if each is not None]):  # None: passed
+    with tf.control_dependencies([check for check in checks if check is not None]):  # None: passed
         return list(map(tf.identity, columns))
 
 

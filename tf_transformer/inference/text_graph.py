@@ -1,22 +1,72 @@
 """Texts on tensors: the base class of the graphs that predictors use and SavedModels contain."""
 
+import functools
+import itertools
 import os
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
-from tf_transformer.inference.traced import Traced
+from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
+IDS = tf.TensorSpec((None, None), tf.int32)
+STRINGS = tf.TensorSpec((None,), tf.string)
 Outputs = dict[str, tf.Tensor]
 """The outputs of a signature, tensors (B, ...) by name."""
+Endpoints = dict[str, tuple[Callable[..., Outputs], list[str]]]
+"""Signatures of a SavedModel: by name, the function and the names of its inputs."""
+
+
+class Rows(NamedTuple):
+    """Rows of ids in one tensor, one after another, like a `tf.RaggedTensor`."""
+
+    values: tf.Tensor  # int32 (T,)
+    splits: tf.Tensor  # int64 (B + 1,): the starts of the rows, and the end of the last row
+
+    def lists(self) -> list[np.ndarray]:
+        """The ids of each row."""
+        values, splits = self.values.numpy(), self.splits.numpy().tolist()
+        return [values[start:end] for start, end in itertools.pairwise(splits)]
+
+
+class Traced:
+    """A function as a graph, traced at its first use.
+
+    Other graphs call this graph and do not trace the function again. A `tf.function` that returns
+    ragged tensors takes several times as long per call, which matters for a single sentence. The
+    graph has no custom gradients, because a SavedModel cannot hold them. Ragged tensors in the
+    result become `Rows`.
+    """
+
+    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
+        self._function = tf.function(
+            lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
+            input_signature=inputs,
+            autograph=False,
+        )
+
+    @functools.cached_property
+    def concrete(self) -> Any:
+        """The traced function."""
+        with without_own_gradients():
+            return self._function.get_concrete_function()
+
+    def __call__(self, *inputs: Any) -> Any:
+        return self.concrete(*inputs)
+
+
+def _as_rows(output: Any) -> Any:
+    is_ragged = isinstance(output, tf.RaggedTensor)
+    return Rows(output.flat_values, output.row_splits) if is_ragged else output
 
 
 class TextGraph(tf.Module):
@@ -25,21 +75,13 @@ class TextGraph(tf.Module):
     A predictor in Python and the signatures of a SavedModel call the same methods. The predictor
     divides lists into batches in Python. A signature takes a batch of any size, and divides it in
     the graph. The outputs for a row are independent of all other rows. A SavedModel contains only
-    core TensorFlow ops and tensorflow-text's SentencePiece ops.
-
-    Args:
-        model: the model.
-        codec: the codec of the model, with its tokenizers.
-        config: options; `batch_size` and `batch_tokens` limit the micro-batches.
-        max_source_length: longest text in tokens with the end token; longer texts are cut.
+    core TensorFlow ops and tensorflow-text's SentencePiece ops. `batch_size` and `batch_tokens` of
+    the configuration limit the micro-batches. Texts are cut to `max_source_length` tokens, with the
+    end token.
     """
 
     def __init__(
-        self,
-        model: keras.Model,
-        codec: Codec,
-        config: DecodeConfig,
-        max_source_length: int,
+        self, model: keras.Model, codec: Codec, config: DecodeConfig, max_source_length: int
     ):
         super().__init__()
         self.model = model
@@ -48,17 +90,13 @@ class TextGraph(tf.Module):
         self.max_source_length = max_source_length
 
     @abstractmethod
-    def endpoints(self) -> dict[str, tuple[Callable[..., Outputs], list[str]]]:
-        """The signatures of the SavedModel: by name, the function and the names of its inputs."""
+    def endpoints(self) -> Endpoints:
+        """The signatures of the SavedModel."""
 
     def cut(self, ids: tf.RaggedTensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Cuts each row to `max_source_length` ids, with the end token.
+        """Adds the end token to each row of ids, int32 (B, None), and says which rows were cut.
 
-        Args:
-            ids: int32 (B, None), without the end token.
-
-        Returns:
-            the rows, int32 (B, None); and whether each row was cut, bool (B,).
+        A result has at most `max_source_length` ids.
         """
         room = self.max_source_length - 1
         return with_end(ids, ids.row_starts(), room), ids.row_lengths() > room
@@ -76,12 +114,7 @@ class TextGraph(tf.Module):
 
 @own_settings()
 def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
-    """Writes the graph with its signatures as a SavedModel; variables are stored once.
-
-    Args:
-        graph: the graph.
-        path: the folder to make.
-    """
+    """Writes the graph with its signatures as a SavedModel; variables are stored once."""
     archive = keras.export.ExportArchive()
     archive.track(graph)  # else a session finds neither variables nor tokenizer
     traced: dict[Any, Traced] = {}  # Keras would trace each signature twice
@@ -95,18 +128,10 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
 def with_end(
     ids: tf.RaggedTensor, starts: tf.Tensor | None = None, longest: int | None = None
 ) -> tf.RaggedTensor:
-    """Adds the end token to each row of ids.
+    """Adds the end token to each row of ids, int32 (B, None), after `longest` ids of the row.
 
-    Slices and `concat` of ragged tensors would take many more operations.
-
-    Args:
-        ids: int32 (B, None).
-        starts: int64 (B,), indices in `ids.flat_values` where the results start; None: the starts
-            of the rows.
-        longest: most ids of a row without the end token; None: no limit.
-
-    Returns:
-        int32 (B, None).
+    Slices and `concat` of ragged tensors would take many more operations. The results start at the
+    indices `starts` of `ids.flat_values`, int64 (B,); None: the starts of the rows.
     """
     starts = ids.row_starts() if starts is None else starts
     lengths = ids.row_lengths()

@@ -1,6 +1,6 @@
 """Predictions of texts: a codec, a model and a search in one object."""
 
-import os
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
@@ -11,28 +11,12 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.inference.batch_predictor import (
-    BatchAttention,
-    BatchPredictor,
-    by_position,
-    pad,
-)
-from tf_transformer.inference.inputs import WITH_INPUTS, Input, columns_of
-from tf_transformer.inference.predictor import (
-    PairScore,
-    Prediction,
-    Progress,
-    SignatureCase,
-    as_texts,
-    no_progress,
-    predictions_of,
-)
+from tf_transformer.inference import predictor
+from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
-from tf_transformer.inference.text_graph import write_saved_model
-from tf_transformer.inference.traced import IDS, STRINGS, Traced
+from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
-from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.normalization import clean
@@ -40,17 +24,16 @@ from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import wrong_tag
 
+Pairs = Iterator[tuple[list[int], np.ndarray, np.ndarray]]
+"""Batches of pairs of texts: indices of the pairs, source ids (B, S), target ids (B, T)."""
 
-class TextPredictor(BatchPredictor):
+
+class TextPredictor(predictor.Predictor):
     """Predicts a text for each text by a search, like `Translator`.
 
     A `SearchGraph` encodes texts, searches and decodes, as in a SavedModel. A subclass may override
-    `search` and `graph`, and `attention_batches` for other models.
-
-    Args:
-        model: the built model.
-        codec: the codec of the model, with its tokenizers.
-        config: options of the search.
+    `search` and `graph`, and `attention_batches` for other models. Arguments are those of
+    `Predictor`.
 
     Attributes:
         graph_type: the class of the graph.
@@ -64,15 +47,15 @@ class TextPredictor(BatchPredictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
+    _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
-        super().__init__(model, codec, config)
-        for name in ("top_k",) if config.sampling else ("beam_size",):
-            if (value := getattr(config, name)) > codec.size("target"):
-                raise InputError(
-                    f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
-                    "number of tokens in the vocabulary."
-                )
+        name = "top_k" if config.sampling else "beam_size"
+        if (value := getattr(config, name)) > codec.size("target"):
+            raise InputError(
+                f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
+                "number of tokens in the vocabulary."
+            )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
@@ -80,7 +63,8 @@ class TextPredictor(BatchPredictor):
             tags = codec["source"].tags
             if config.target_tag not in tags:
                 raise InputError(_unknown_tag(config.target_tag, tags))
-        self._graph = graph = self.graph(jit_compile=False)
+        super().__init__(model, codec, config)
+        graph = self._graph
         self.optional_inputs = graph.inputs
         given = [STRINGS] * len(graph.inputs)
         fields = [IDS] * len(graph.problem_inputs)
@@ -97,44 +81,32 @@ class TextPredictor(BatchPredictor):
         return lambda text, *ids: self._graph.predictions(search(*ids), text)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
-        """The search for a configuration.
-
-        Args:
-            config: options of the search.
-            static_shapes: whether each tensor keeps its shape from step to step, for XLA.
-        """
+        """The search for a configuration; XLA needs `static_shapes`."""
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
             word_starts=self.codec["target"].word_starts,
             shortest_source=self.graph_type.shortest_source,
         )
 
-    def graph(self, jit_compile: bool) -> SearchGraph:
-        """The graph that `save` writes.
-
-        Args:
-            jit_compile: whether XLA compiles the search.
-        """
+    def graph(self, jit_compile: bool = False) -> SearchGraph:
         search = self.search(self.config, static_shapes=jit_compile)
         return self.graph_type(
             search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
         )
 
-    def _n_best(
-        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
-    ) -> list[list[Prediction]]:
-        inputs = self._read(texts, given)
+    def _n_best(self, call: predictor.Call) -> predictor.NBest:
+        inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
         columns = [ids]
         if any(len(rows.values) for rows in inputs.problem.values()):
-            nothing = [np.zeros(0, np.int32)] * len(texts)
+            nothing = [np.zeros(0, np.int32)] * len(call.texts)
             columns += [
-                inputs.problem[each.name].lists() if each.name in inputs.problem else nothing
-                for each in self._graph.problem_inputs
+                inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
+                for field in self._graph.problem_inputs
             ]
         result = [
-            predictions_of([copy], [0.0], is_cut)
+            predictor.predictions_of([copy], [0.0], is_cut)
             for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
         ]
 
@@ -142,23 +114,20 @@ class TextPredictor(BatchPredictor):
         is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
-            padded = (pad([column[i] for i in indices]) for column in columns)
+            padded = (predictor.pad([column[i] for i in indices]) for column in columns)
             return self._search(text[indices], *padded)
 
         for indices, batch in self._in_parallel(run, self._batches(lengths)):
             for row, i in enumerate(indices):
-                result[i] = predictions_of(
+                result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
                 )
-            progress(len(indices), int(batch.tokens.sum()))
+            call.progress(len(indices), int(batch.tokens.sum()))
         return result
 
     def _require_tags(self, texts: Sequence[str]) -> None:
-        """Raises an `InputError` for a text that starts with a wrong tag; see `wrong_tag`.
-
-        In a model without tags, a tag is text.
-        """
+        """Raises an `InputError` for a text that starts with a wrong tag, if the model has tags."""
         tags = self.codec["source"].tags
         for text in texts if tags else ():
             if (tag := wrong_tag(clean(text), tags)) is not None:
@@ -173,27 +142,31 @@ class TextPredictor(BatchPredictor):
 
     def _require_choices(self, given: Mapping[str, list[str]]) -> None:
         """Raises an `InputError` for a value that the codec does not have."""
-        for each in self.optional_inputs:
-            if each.choices:
-                known = each.choices(self.codec)
-                for value in given.get(each.name, ()):
+        for kind in self.optional_inputs:
+            if kind.choices:
+                known = kind.choices(self.codec)
+                for value in given.get(kind.name, ()):
                     if value and value not in known:
                         raise InputError(
-                            f"unknown {each.name} {value!r:.60}; this model has "
+                            f"unknown {kind.name} {value!r:.60}; this model has "
                             f"{', '.join(sorted(known))}. Give one of them, or an empty text."
                         )
 
-    def _read(self, texts: list[str], given: Mapping[str, list[str]]) -> Prepared:
-        self._require_tags(texts)
-        self._require_choices(given)
-        if not given:
-            return self._read_text(as_strings(texts))
-        return self._read_given(*map(as_strings, (texts, *given.values())))
+    def _read(self, call: predictor.Call) -> Prepared:
+        self._require_tags(call.texts)
+        self._require_choices(call.given)
+        if not call.given:
+            return self._read_text(as_strings(call.texts))
+        return self._read_given(*map(as_strings, (call.texts, *call.given.values())))
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
         search = self._search_given if fields else self._search_text
         return Predictions(*map(np.asarray, search(tf.constant(text), ids, *fields)))
+
+    @functools.cached_property
+    def _memory(self) -> int:
+        return total_memory()
 
     def _require_memory(self, rows: int, length: int) -> None:
         """Raises an `InputError` for a batch whose search needs more memory than the machine has.
@@ -211,7 +184,7 @@ class TextPredictor(BatchPredictor):
                 decoder = model.decoder
                 per_token = 2 * decoder.num_key_value_heads * decoder.key_dim * decoder.num_layers
                 numbers += cached * (per_token + decoder.num_heads * width)
-        needed, total = 4 * rows * numbers, total_memory()  # float32
+        needed, total = 4 * rows * numbers, self._memory  # float32
         if needed > total:
             raise InputError(
                 f"a search with {width:,} hypotheses of up to {cached // width:,} tokens for "
@@ -220,38 +193,33 @@ class TextPredictor(BatchPredictor):
                 "decode.num_hypotheses, decode.max_length or decode.batch_size."
             )
 
-    def _scores(
-        self, texts: list[str], predictions: list[str], progress: Progress
-    ) -> list[PairScore]:
-        sources, targets, cut = self._pairs(texts, predictions)
-        result = [PairScore(0.0, 0.0, is_cut) for is_cut in cut]
+    def _scores(self, call: predictor.Call) -> list[predictor.PairScore]:
+        sources, targets, cut = self._pairs(call)
+        result = [predictor.PairScore(0.0, 0.0, is_cut) for is_cut in cut]
         for (indices, _, target), scores in self._in_parallel(
             lambda batch: self._score(*batch[1:]), self._pair_batches(sources, targets)
         ):
             for i, score, total in zip(indices, *map(np.asarray, scores), strict=True):
-                result[i] = PairScore(float(score), float(total), cut[i])
-            progress(len(indices), int((target != PAD_ID).sum()))
+                result[i] = predictor.PairScore(float(score), float(total), cut[i])
+            call.progress(len(indices), int((target != PAD_ID).sum()))
         return result
 
-    def attention_batches(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> Iterator[tuple[list[int], list[BatchAttention]]]:
-        """Batches of pairs: the indices of the pairs, and the attention of each kind."""
-        for indices, source, target in self.pairs(texts, predictions):
+    def attention_batches(self, call: predictor.Call) -> predictor.Attentions:
+        for indices, source, target in self.pairs(call):
             read = read_ids(target)
             run = self.model.run((source, read))
-            kinds = [BatchAttention("cross", target, source, run.cross_attention)]
+            kinds = [predictor.BatchAttention("cross", target, source, run.cross_attention)]
             if hasattr(run, "encoder_attention"):  # a recurrent model has no self-attention
-                encoder = by_position(self.model.encoder, run.encoder_attention)
-                decoder = by_position(self.model.decoder, run.decoder_attention)
+                encoder = predictor.by_position(self.model.encoder, run.encoder_attention)
+                decoder = predictor.by_position(self.model.decoder, run.decoder_attention)
                 kinds = [
-                    BatchAttention("encoder", source, source, encoder),
-                    BatchAttention("decoder", target, read, decoder),
+                    predictor.BatchAttention("encoder", source, source, encoder),
+                    predictor.BatchAttention("decoder", target, read, decoder),
                     *kinds,
                 ]
             yield indices, kinds
 
-    def signatures(self, texts: Sequence[str]) -> dict[str, SignatureCase]:
+    def signatures(self, texts: Sequence[str]) -> dict[str, predictor.SignatureCase]:
         """The signatures of the SavedModel, with inputs made from `texts` and their outputs.
 
         The signature `score` gets the best predictions as targets.
@@ -265,78 +233,51 @@ class TextPredictor(BatchPredictor):
             "log_probability": [pair.log_probability for pair in scores],
         }
         cases = self._cases({"text": texts}, n_best)
-        cases["score"] = SignatureCase({"source": texts, "target": targets}, of_pairs)
+        cases["score"] = predictor.SignatureCase({"source": texts, "target": targets}, of_pairs)
         if self.optional_inputs:
-            given = {
-                each.name: self._examples(each, texts, targets) for each in self.optional_inputs
-            }
-            more = self._cases({"text": texts} | given, self._n_best(texts, given, no_progress))
+            given = {x.name: self._examples(x, texts, targets) for x in self.optional_inputs}
+            n_best = self._n_best(predictor.Call(texts, given=given))
+            more = self._cases({"text": texts} | given, n_best)
             cases |= {WITH_INPUTS[name]: case for name, case in more.items()}
         return cases
 
-    def _examples(self, each: Input, texts: list[str], predictions: list[str]) -> list[str]:
+    def _examples(self, kind: Input, texts: list[str], predictions: list[str]) -> list[str]:
         """Values of an input for the check of the signatures."""
-        return each.examples(self.codec, predictions)
+        return kind.examples(self.codec, predictions)
 
     def _cases(
-        self, inputs: dict[str, list[str]], n_best: list[list[Prediction]]
-    ) -> dict[str, SignatureCase]:
+        self, inputs: dict[str, list[str]], n_best: predictor.NBest
+    ) -> dict[str, predictor.SignatureCase]:
         """The signatures `serving_default` and `n_best` for predictions."""
         best = [row[0] for row in n_best]
-        flags: dict[str, list] = {
-            "cut": [prediction.cut for prediction in best],
-            "truncated": [prediction.truncated for prediction in best],
-        }
-        of_best: dict[str, list] = {
-            self.output: [prediction.text for prediction in best],
-            "score": [prediction.score for prediction in best],
-        }
-        of_all: dict[str, list] = {
-            f"{self.output}s": [[prediction.text for prediction in row] for row in n_best],
-            "scores": [[prediction.score for prediction in row] for row in n_best],
-        }
+        flags: dict[str, list] = {"cut": [x.cut for x in best]}
+        flags["truncated"] = [x.truncated for x in best]
+        of_best: dict[str, list] = {self.output: [x.text for x in best]}
+        of_best["score"] = [x.score for x in best]
+        of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}
+        of_all["scores"] = [[x.score for x in row] for row in n_best]
         return {
-            "serving_default": SignatureCase(inputs, flags | of_best),
-            "n_best": SignatureCase(inputs, flags | of_all),
+            "serving_default": predictor.SignatureCase(inputs, flags | of_best),
+            "n_best": predictor.SignatureCase(inputs, flags | of_all),
         }
 
-    def save(self, path: str | os.PathLike, jit_compile: bool = False) -> None:
-        """Writes a SavedModel that takes and returns strings, with tokenizer and search.
-
-        The signatures `serving_default`, `n_best` and `score` return the results of a call,
-        `n_best` and `score` of this predictor; see `SearchGraph`. `with_inputs` and
-        `n_best_with_inputs` take the text and all of `optional_inputs`.
-
-        Args:
-            path: the folder to make.
-            jit_compile: whether XLA compiles the search: faster for few sentences and small
-                models. A stock TF Serving then needs --xla_cpu_compilation_enabled=true.
-        """
-        require_threads()
-        write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)
-
-    def pairs(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
-        """Batches of pairs of texts: indices of the pairs, source ids (B, S), target ids (B, T)."""
-        sources, targets, _ = self._pairs(texts, predictions)
+    def pairs(self, call: predictor.Call) -> Pairs:
+        """Batches of texts and their given predictions."""
+        sources, targets, _ = self._pairs(call)
         return self._pair_batches(sources, targets)
 
-    def _pairs(
-        self, texts: Sequence[str], predictions: Sequence[str]
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
+    def _pairs(self, call: predictor.Call) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of texts, ids of given predictions, and whether a text of each pair was cut."""
-        self._require_tags(texts)
-        *ids, cut = self._read_pairs(as_strings(texts), as_strings(predictions))
+        self._require_tags(call.texts)
+        *ids, cut = self._read_pairs(as_strings(call.texts), as_strings(call.predictions))
         sources, targets = (rows.lists() for rows in ids)
         return sources, targets, cut.numpy().tolist()
 
-    def _pair_batches(
-        self, sources: list[np.ndarray], targets: list[np.ndarray]
-    ) -> Iterator[tuple[list[int], np.ndarray, np.ndarray]]:
+    def _pair_batches(self, sources: list[np.ndarray], targets: list[np.ndarray]) -> Pairs:
         lengths = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
         for indices in self._batches(lengths):
-            yield indices, pad([sources[i] for i in indices]), pad([targets[i] for i in indices])
+            source, target = (predictor.pad([x[i] for i in indices]) for x in (sources, targets))
+            yield indices, source, target
 
 
 def _unknown_tag(tag: str, tags: Mapping[str, int]) -> str:

@@ -1,7 +1,7 @@
 """Translations of strings, and alignments of their words."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +11,8 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
-from tf_transformer.inference.predictor import Prediction, Progress, as_texts, with_notices
+from tf_transformer.inference.inputs import as_texts
+from tf_transformer.inference.predictor import Call, NBest, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
@@ -54,19 +55,13 @@ class Alignment(NamedTuple):
 
 
 class Translator(TextPredictor):
-    """Translates lists of strings.
+    """Translates lists of strings. The first arguments are those of `Predictor`.
 
     Args:
-        model: the built Transformer, or a model with the same interface.
-        codec: the codec of the model, with its tokenizers.
-        config: options of the search.
         copy_without_letters: whether a text without letters is its own translation, with score 0.
         lower_capitals: whether the model sees text in capitals or in title case as a usual
             sentence; its translation is put in the same case. One word of two or three capitals,
             such as EU, is its own translation, with score 0.
-
-    Raises:
-        InputError: when the configuration names a piece that the vocabulary does not have.
 
     Example:
         >>> translator = Translator.from_run("runs/demo")
@@ -101,10 +96,8 @@ class Translator(TextPredictor):
             autograph=False,
         )
 
-    def _n_best(
-        self, texts: list[str], given: Mapping[str, list[str]], progress: Progress
-    ) -> list[list[Prediction]]:
-        return with_notices(texts, super()._n_best(texts, given, progress))
+    def _n_best(self, call: Call) -> NBest:
+        return with_notices(call.texts, super()._n_best(call))
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:
@@ -112,9 +105,6 @@ class Translator(TextPredictor):
 
         Args:
             path: the folder of one version, like served/x/1.
-
-        Raises:
-            InputError: for a folder without such a SavedModel.
         """
         return SavedTranslator(path)
 
@@ -124,11 +114,7 @@ class Translator(TextPredictor):
     ) -> list[Alignment]:
         """The decoder's attention to each text for each token of its translation.
 
-        Args:
-            texts: the sources.
-            translations: one translation per source.
-            layer: index of the decoder layer. The result is its cross-attention, averaged over
-                the heads.
+        The result is the cross-attention of a layer of the decoder, averaged over the heads.
 
         Raises:
             InputError: for a layer that the decoder does not have.
@@ -137,7 +123,7 @@ class Translator(TextPredictor):
         translations = as_texts(translations, "translations", texts)
         nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
         result = [nothing] * len(texts)
-        for indices, source, target in self.pairs(texts, translations):
+        for indices, source, target in self.pairs(Call(texts, predictions=translations)):
             of_layers = np.asarray(self._attention(source, shift_right(target)))
             if layer not in range(-of_layers.shape[1], of_layers.shape[1]):
                 raise InputError(

@@ -10,20 +10,11 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 
 class WordNumbers:
-    """Numbers the words in a row of ids.
+    """Numbers the words in a row of a tokenizer's ids: for each id, from 1; 0 for special ids.
 
     A word begins after a space. A word also begins where letters or digits meet other characters,
     so a full stop is a word. Text without spaces, such as Japanese, is one word between punctuation
     characters.
-
-    Args:
-        tokenizer: the tokenizer of the ids.
-
-    Call arguments:
-        ids: a row of ids.
-
-    Returns:
-        for each id, the number of its word, from 1; 0 for special ids.
 
     Example:
         >>> tokenizer = Tokenizer.train(["a house, ein Haus"], vocabulary_size=300)

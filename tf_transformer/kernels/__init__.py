@@ -32,21 +32,21 @@ from tf_transformer.kernels import top_k as _top_k
 
 
 class Kernels(NamedTuple):
-    """A set of kernels: one function for each equation."""
+    """A set of kernels: one function for each equation. The defaults are the tuned forms."""
 
-    attention: Callable
-    static_attention: Callable
-    local_attention: Callable
-    strided_attention: Callable
-    linear_attention: Callable
-    layer_norm: Callable
-    rms_norm: Callable
-    dropout: Callable
-    cross_entropy: Callable
-    consistency: Callable
-    matmul_transposed: Callable
-    top_k: Callable
-    rank_tokens: Callable
+    attention: Callable = _attention.attention
+    static_attention: Callable = _static_attention.static_attention
+    local_attention: Callable = _local_attention.local_attention
+    strided_attention: Callable = _strided_attention.strided_attention
+    linear_attention: Callable = _linear_attention.linear_attention
+    layer_norm: Callable = _layer_norm.layer_norm
+    rms_norm: Callable = _layer_norm.rms_norm
+    dropout: Callable = _dropout.dropout
+    cross_entropy: Callable = _cross_entropy.cross_entropy
+    consistency: Callable = _consistency.consistency
+    matmul_transposed: Callable = _gradient.matmul_transposed
+    top_k: Callable = _top_k.top_k
+    rank_tokens: Callable = _top_k.rank_tokens
 
 
 PLAIN = Kernels(
@@ -64,21 +64,7 @@ PLAIN = Kernels(
     top_k=_top_k.plain_top_k,
     rank_tokens=_top_k.plain_rank_tokens,
 )
-TUNED = Kernels(
-    attention=_attention.attention,
-    static_attention=_static_attention.static_attention,
-    local_attention=_local_attention.local_attention,
-    strided_attention=_strided_attention.strided_attention,
-    linear_attention=_linear_attention.linear_attention,
-    layer_norm=_layer_norm.layer_norm,
-    rms_norm=_layer_norm.rms_norm,
-    dropout=_dropout.dropout,
-    cross_entropy=_cross_entropy.cross_entropy,
-    consistency=_consistency.consistency,
-    matmul_transposed=_gradient.matmul_transposed,
-    top_k=_top_k.top_k,
-    rank_tokens=_top_k.rank_tokens,
-)
+TUNED = Kernels()
 XLA = TUNED._replace(top_k=_top_k.xla_top_k, rank_tokens=_top_k.xla_rank_tokens)
 SETS = {"plain": PLAIN, "tuned": TUNED, "xla": XLA}
 
@@ -102,7 +88,7 @@ def for_xla() -> Kernels:
 
 
 def possible_names() -> list[str]:
-    """Returns the names of the sets that a training run may choose from; the first is the default.
+    """The names of the sets that a training run may choose from; the first is the default.
 
     If the environment variable or `use` selects a set, the list has this set only. Its name is ""
     if it is not in `SETS`.
@@ -114,16 +100,7 @@ def possible_names() -> list[str]:
 
 @contextlib.contextmanager
 def use(kernels: Kernels) -> Iterator[None]:
-    """Makes a set current in all threads until the context ends.
-
-    Args:
-        kernels: the set to use.
-
-    Example:
-        >>> with use(PLAIN):
-        ...     current() is PLAIN
-        True
-    """
+    """Makes a set current in all threads until the context ends."""
     global _current
     before, _current = _current, kernels
     try:

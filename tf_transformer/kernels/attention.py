@@ -7,7 +7,6 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import matmul_transposed
-from tf_transformer.kernels.grouped_heads import in_groups
 from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here. So a query that may attend to
@@ -97,55 +96,60 @@ def attention(
     def one_head_each(
         query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
     ) -> HeadOutput:
-        return _attention(query, key, value, mask, bias, dropout)
+        def by_products() -> HeadOutput:
+            scores = matmul_transposed(scaled(query), key)
+            weights = softmax(masked(scores, mask, bias), scores.dtype)
+            return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
+
+        queries = query.shape[2]
+        is_step = queries is not None and key.shape[2] is None  # a known one is of a sequence
+        if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
+            return by_products()
+        is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
+        return ops.cond(
+            is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products
+        )
 
     if key.shape[1] == query.shape[1]:
         return one_head_each(query, mask, bias)
-    return HeadOutput(*in_groups(one_head_each, key.shape[1], query, mask, bias))
+    return in_groups(one_head_each, key.shape[1], query, mask, bias)
 
 
-def _attention(
+def in_groups(
+    attention: Callable[..., HeadOutput],
+    groups: int,
     query: KerasTensor,
-    key: KerasTensor,
-    value: KerasTensor,
     mask: KerasTensor | None,
     bias: KerasTensor | None,
-    dropout: Dropout | None,
 ) -> HeadOutput:
-    def by_products() -> HeadOutput:
-        scores = matmul_transposed(scaled(query), key)
-        weights = softmax(masked(scores, mask, bias), scores.dtype)
-        return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
+    """Runs an attention to keys and values of G heads with queries, mask and bias of H heads.
 
-    queries = query.shape[2]
-    is_step = queries is not None and key.shape[2] is None  # a known number is that of a sequence
-    if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
-        return by_products()
-    is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
-    return ops.cond(
-        is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products
-    )
-
-
-def masked_scores(
-    query: KerasTensor,
-    key: KerasTensor,
-    mask: KerasTensor | None,
-    bias: Callable[[KerasTensor], KerasTensor] | None = None,
-) -> KerasTensor:
-    """Scores Q Kᵀ / √K, with a mask and a bias.
-
-    Args:
-        query: float tensor (B, H, T, K).
-        key: float tensor (B, H, S, K).
-        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
-        bias: function from queries to the numbers added to the scores; None: nothing is added.
-
-    Returns:
-        float32 tensor (B, H, T, S), `MASKED_SCORE` where the mask is False.
+    H heads of queries in G groups become G heads with H / G times as many queries. Keys and values
+    are not repeated, and `attention` need not know about groups.
     """
-    scores = matmul_transposed(scaled(query), key)
-    return masked(scores, mask, None if bias is None else bias(query))
+    _, heads, length, _ = ops.shape(query)
+    if groups == heads:
+        return attention(query, mask, bias)
+    joined = (_join(x, groups, heads, length) for x in (query, mask, bias))
+    output, weights = attention(*joined)
+    split = (ops.reshape(x, (-1, heads, length, ops.shape(x)[-1])) for x in (output, weights))
+    return HeadOutput(*split)
+
+
+def _join(
+    x: KerasTensor | None, groups: int, heads: int, length: int | KerasTensor
+) -> KerasTensor | None:
+    """Queries, mask or bias (B, H or 1, T or 1, N) to (B, G or 1, H/G·T or 1, N)."""
+    if x is None:
+        return None
+    while len(x.shape) < 4:
+        x = x[None]
+    if x.shape[1] == 1:
+        return x if x.shape[2] == 1 else ops.tile(x, (1, 1, heads // groups, 1))
+    batch, _, _, size = ops.shape(x)
+    if x.shape[2] == 1:
+        x = ops.broadcast_to(x, (batch, heads, length, size))
+    return ops.reshape(x, (-1, groups, heads // groups * length, size))
 
 
 def scaled(query: KerasTensor) -> KerasTensor:

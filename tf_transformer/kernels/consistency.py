@@ -52,27 +52,14 @@ def plain_consistency(
     log_p, log_q = (
         ops.log_softmax(logits_of(states, embeddings), axis=-1) for states in (states_p, states_q)
     )  # (N, V)
-    of_p, of_q = (from_log_probabilities(labels, each, label_smoothing) for each in (log_p, log_q))
+    of_p, of_q = (from_log_probabilities(labels, log, label_smoothing) for log in (log_p, log_q))
     losses = weights.p * of_p.losses + weights.q * of_q.losses
     losses += weights.pq * divergence(log_p, log_q) + weights.qp * divergence(log_q, log_p)
     return of_p._replace(losses=losses)
 
 
 def divergence(log_p: KerasTensor, log_q: KerasTensor) -> KerasTensor:
-    """KL(p || q) = Σ p (log p - log q).
-
-    Args:
-        log_p: float tensor (N, V), log-probabilities.
-        log_q: float tensor (N, V), log-probabilities.
-
-    Returns:
-        float tensor (N,), nats.
-
-    Example:
-        >>> p, q = np.log([[0.5, 0.5]]), np.log([[0.25, 0.75]])
-        >>> round(float(divergence(p, q)[0]), 4)
-        0.1438
-    """
+    """KL(p || q) = Σ p (log p - log q), nats: log-probabilities (N, V) to (N,)."""
     return ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
 
 

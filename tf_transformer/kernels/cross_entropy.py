@@ -45,16 +45,7 @@ def plain_cross_entropy(
 def from_log_probabilities(
     labels: KerasTensor, log_p: KerasTensor, label_smoothing: float
 ) -> TokenValues:
-    """-(1 - ε) log p(label) - ε mean(log p).
-
-    Args:
-        labels: int tensor (N,).
-        log_p: float32 tensor (N, V).
-        label_smoothing: ε.
-
-    Returns:
-        `TokenValues`, float32 (N,) each.
-    """
+    """-(1 - ε) log p(label) - ε mean(log p) of log-probabilities (N, V)."""
     log_p_of_labels = label_values(log_p, labels)
     losses = -(1 - label_smoothing) * log_p_of_labels - label_smoothing * ops.mean(log_p, axis=-1)
     correct = ops.cast(log_p_of_labels >= ops.max(log_p, axis=-1), "float32")
@@ -118,15 +109,9 @@ def linear_terms(
 def negative_log_likelihood(
     p: KerasTensor, logits: KerasTensor, labels: KerasTensor
 ) -> tuple[KerasTensor, KerasTensor, KerasTensor]:
-    """Values of each label: -log p(label), its logit, and whether this logit is the largest.
+    """-log p(label), the logit of each label, and 1 where this logit is the largest, else 0.
 
-    Args:
-        p: float32 tensor (N, V), the softmax of `logits`.
-        logits: float32 tensor (N, V).
-        labels: int tensor (N,).
-
-    Returns:
-        three float32 tensors (N,). The last one is 1 for the largest logit, else 0.
+    p (N, V) is the softmax of the logits. The results are float32 (N,).
     """
     highest, of_labels = ops.max(logits, -1), label_values(logits, labels)
     p_of_labels = label_values(p, labels)

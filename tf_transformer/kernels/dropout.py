@@ -8,16 +8,7 @@ BYTE_VALUES = 256
 
 
 def plain_dropout(x: KerasTensor, rate: float, seed: keras.random.SeedGenerator) -> KerasTensor:
-    """The product x · kept / (1 - rate), where `kept` is 0 with probability `rate`, else 1.
-
-    Args:
-        x: float tensor of any shape (...).
-        rate: probability that an element becomes 0; in [0, 1).
-        seed: source of the random numbers.
-
-    Returns:
-        float tensor (...).
-    """
+    """X · kept / (1 - rate), where `kept` is 0 with probability `rate` in [0, 1), else 1."""
     kept = keras.random.uniform(ops.shape(x), seed=seed) >= rate
     return x * ops.cast(kept, x.dtype) / (1.0 - rate)
 

@@ -31,14 +31,9 @@ def without_own_gradients() -> Iterator[None]:
 def with_gradient(function: Callable) -> Callable:
     """`keras.ops.custom_gradient` with one interface for every Keras backend.
 
-    Keras' torch backend takes functions of one output only. There, torch differentiates instead.
-
-    Args:
-        function: takes tensors and returns (outputs, gradient). `gradient` receives the gradient of
-            each output, in order, and returns one gradient for each input tensor.
-
-    Returns:
-        a function that takes the same tensors and returns the outputs.
+    The function takes tensors and returns (outputs, gradient). `gradient` receives the gradient of
+    each output, in order, and returns one gradient for each input tensor. Keras' torch backend
+    takes functions of one output only. There, torch differentiates instead.
 
     Example:
         >>> @with_gradient
@@ -73,15 +68,7 @@ def silu(x: KerasTensor) -> KerasTensor:
 
 
 def plain_matmul_transposed(a: KerasTensor, b: KerasTensor) -> KerasTensor:
-    """The product a bᵀ.
-
-    Args:
-        a: float tensor (..., M, K).
-        b: float tensor (..., N, K), with the same leading axes.
-
-    Returns:
-        float tensor (..., M, N).
-    """
+    """The product a bᵀ: (..., M, K) by (..., N, K) to (..., M, N), with the same leading axes."""
     return ops.matmul(a, ops.swapaxes(b, -1, -2))
 
 

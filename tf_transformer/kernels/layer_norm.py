@@ -8,16 +8,7 @@ from tf_transformer.kernels.gradient import WithGradient, with_gradient
 def plain_layer_norm(
     x: KerasTensor, gamma: KerasTensor, beta: KerasTensor, epsilon: float
 ) -> KerasTensor:
-    """(x - mean) / √(variance + ε) · γ + β over the last axis.
-
-    Args:
-        x: float tensor (..., D).
-        gamma: float tensor (D,).
-        beta: float tensor (D,).
-        epsilon: ε.
-
-    Returns:
-        float tensor (..., D).
+    """(x - mean) / √(variance + ε) · γ + β over the last axis of x (..., D), with γ and β (D,).
 
     Example:
         >>> x, ones = np.array([[1.0, 3.0]], "float32"), np.ones(2, "float32")
@@ -55,21 +46,7 @@ def layer_norm(
 
 
 def plain_rms_norm(x: KerasTensor, gamma: KerasTensor, epsilon: float) -> KerasTensor:
-    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis.
-
-    Args:
-        x: float tensor (..., D).
-        gamma: float tensor (D,).
-        epsilon: ε.
-
-    Returns:
-        float tensor (..., D).
-
-    Example:
-        >>> x = np.array([[2.0, -2.0]], "float32")
-        >>> np.asarray(plain_rms_norm(x, np.ones(2, "float32"), 1e-6)).round(3).tolist()
-        [[1.0, -1.0]]
-    """
+    """RMSNorm(x) = x / √(mean(x²) + ε) · γ over the last axis of x (..., D), with γ (D,)."""
     return x / ops.sqrt(ops.mean(ops.square(x), axis=-1, keepdims=True) + epsilon) * gamma
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer.kernels.gradient import plain_matmul_transposed
 from tf_transformer.kernels.local_attention import zero_padded
 
 Rotation = Callable[[KerasTensor], KerasTensor]
@@ -52,15 +53,11 @@ def plain_linear_attention(
         is_causal: whether each position attends only to itself and to earlier positions.
         mask: bool tensor (B, T), True = may be attended to.
         rotate: rotates φ(q) and φ(k) by their positions; None: no rotation.
-
-    Returns:
-        `LinearOutput` with heads in the dtype of `query`. Linear attention has no weights that sum
-        to 1.
     """
     queries, keys, values = _prepared(query, key, value, mask)
     turned = keys if rotate is None else rotate(keys)
-    numerators = _products(queries if rotate is None else rotate(queries), turned)
-    denominators = _products(queries, keys)
+    numerators = plain_matmul_transposed(queries if rotate is None else rotate(queries), turned)
+    denominators = plain_matmul_transposed(queries, keys)
     if is_causal:
         positions = ops.arange(ops.shape(query)[2])
         earlier = ops.cast(positions[:, None] >= positions[None, :], "float32")  # (T, T)
@@ -70,10 +67,6 @@ def plain_linear_attention(
     )
     sums = LinearSums(ops.einsum("bhtk,bhtv->bhkv", turned, values), ops.sum(keys, axis=2))
     return LinearOutput(ops.cast(heads, query.dtype), sums)
-
-
-def _products(a: KerasTensor, b: KerasTensor) -> KerasTensor:
-    return ops.matmul(a, ops.swapaxes(b, -1, -2))
 
 
 def _prepared(
@@ -128,7 +121,7 @@ def _causal_numerators(
     queries, keys, values = map(chunks, (queries, keys, values))
     places = ops.arange(CHUNK)
     earlier = ops.cast(places[:, None] >= places[None, :], "float32")
-    inside = ops.matmul(_products(queries, keys) * earlier, values)
+    inside = ops.matmul(plain_matmul_transposed(queries, keys) * earlier, values)
     after = ops.cumsum(ops.einsum("bhntk,bhntv->bhnkv", keys, values), axis=2)
     before = zero_padded(after[:, :, :-1], 1, 0, axis=2)
     numerators = inside + ops.matmul(queries, before)

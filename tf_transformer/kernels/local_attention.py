@@ -52,24 +52,33 @@ def plain_local_attention(
         `HeadOutput` with weights (B, H, T, before + 1 + after). Column m of row i is the weight of
         position i - before + m. A query that may attend to nothing has weights and output 0.
     """
+    heads, weights = attention_by_offset(query, key, value, window.allows, mask, bias, dropout)
+    return HeadOutput(heads, columns_by_offset(weights, 0, window))
+
+
+def attention_by_offset(
+    query: KerasTensor,
+    key: KerasTensor,
+    value: KerasTensor,
+    allows: Callable[[KerasTensor], KerasTensor],
+    mask: KerasTensor | None,
+    bias: Bias | None,
+    dropout: Dropout | None,
+) -> HeadOutput:
+    """Attention to the keys whose offset from the query `allows` admits; weights (B, H, T, T)."""
     positions = ops.arange(ops.shape(query)[2])
-    offsets = positions[None, :] - positions[:, None]  # (T, T)
-    allowed = window.allows(offsets)[None, None]
+    allowed = allows(positions[None, :] - positions[:, None])[None, None]  # (1, 1, T, T)
     if mask is not None:
         allowed = ops.logical_and(allowed, mask[:, None, None])
     numbers = None if bias is None else bias(query, positions, positions[None])
     heads, weights = plain_attention(query, key, value, allowed, numbers, dropout)
-    heads, weights = without_keys_zero(heads, weights, allowed)
-    return HeadOutput(heads, columns_by_offset(weights, 0, window))
+    return without_keys_zero(heads, weights, allowed)
 
 
 def without_keys_zero(heads: KerasTensor, weights: KerasTensor, allowed: KerasTensor) -> HeadOutput:
     """Sets output and weights (B, H, T, ·) to 0 for queries that may attend to no key.
 
-    Args:
-        heads: float tensor (B, H, T, K).
-        weights: float tensor (B, H, T, S).
-        allowed: bool tensor that broadcasts to (B, 1, T, S), True = may attend.
+    `allowed` broadcasts to (B, 1, T, S).
     """
     has_key = ops.any(allowed, axis=-1, keepdims=True)
     return HeadOutput(*(ops.where(has_key, x, ops.zeros_like(x)) for x in (heads, weights)))
@@ -78,10 +87,7 @@ def without_keys_zero(heads: KerasTensor, weights: KerasTensor, allowed: KerasTe
 def columns_by_offset(weights: KerasTensor, first: Any, window: Window) -> KerasTensor:
     """(B, H, T, S) to (B, H, T, before + 1 + after): column m of row i is key i - before + m.
 
-    Args:
-        weights: float tensor (B, H, T, S). Its column 0 is the key at position -`first`.
-        first: number of keys before position 0.
-        window: the positions to keep. Columns without a key become 0.
+    Column 0 of `weights` is the key at position -`first`. Columns without a key become 0.
     """
     batch, heads, rows, keys = ops.shape(weights)
     # With `before` zeros in front, row i begins in column first + i. Reading the same numbers as
@@ -113,9 +119,7 @@ class Blocks:
     A block is as long as the window reaches to one side. So a query finds all of its window in its
     own block and the two blocks beside it.
 
-    Args:
-        like: tensor (B, H, T, K), which gives the sizes.
-        window: the positions that a query attends to.
+    `like` (B, H, T, K) gives the sizes.
     """
 
     def __init__(self, like: KerasTensor, window: Window):

@@ -2,8 +2,14 @@
 
 from keras import KerasTensor, ops
 
-from tf_transformer.kernels.attention import HeadOutput, masked, plain_attention, scaled, softmax
-from tf_transformer.kernels.grouped_heads import in_groups
+from tf_transformer.kernels.attention import (
+    HeadOutput,
+    in_groups,
+    masked,
+    plain_attention,
+    scaled,
+    softmax,
+)
 
 
 def plain_static_attention(
@@ -23,9 +29,6 @@ def plain_static_attention(
         groups: number of heads of keys and values, G.
         mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
         bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
-
-    Returns:
-        `HeadOutput`: heads (B, H, T, K) and weights (B, H, T, S).
     """
     key = ops.swapaxes(_split_batch(key, groups), -1, -2)
     return plain_attention(query, key, _split_batch(value, groups), mask, bias)
@@ -53,7 +56,7 @@ def static_attention(
         output = ops.matmul(ops.reshape(weights, (-1, *ops.shape(weights)[2:])), value)
         return HeadOutput(_split_batch(output, groups), weights)
 
-    return HeadOutput(*in_groups(one_head_each, groups, query, mask, bias))
+    return in_groups(one_head_each, groups, query, mask, bias)
 
 
 def _split_batch(x: KerasTensor, heads: int) -> KerasTensor:

@@ -1,21 +1,18 @@
 """Attention to a neighbourhood and to every l-th position (Child et al. 2019, section 4.2)."""
 
-from collections.abc import Callable
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from keras import KerasTensor, ops
 
-from tf_transformer.kernels.attention import (
-    Dropout,
-    HeadOutput,
-    masked_scores,
-    plain_attention,
-    softmax,
-)
+from tf_transformer.kernels.attention import Dropout, HeadOutput, masked, scaled, softmax
+from tf_transformer.kernels.gradient import matmul_transposed
 from tf_transformer.kernels.local_attention import (
     Bias,
     Blocks,
     Window,
+    attention_by_offset,
     columns_by_offset,
     without_keys_zero,
     zero_padded,
@@ -25,15 +22,7 @@ from tf_transformer.kernels.local_attention import (
 def strided_allows(offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
     """Whether each offset, key position - query position, is in the window or a multiple of l.
 
-    If the window ends at the query, later positions are hidden.
-
-    Args:
-        offsets: int tensor of any shape (...).
-        window: the positions around the query.
-        stride: l.
-
-    Returns:
-        bool tensor (...).
+    If the window ends at the query, later positions are hidden. Offsets are int of any shape.
     """
     return ops.logical_or(window.allows(offsets), _on_stride(offsets, window, stride))
 
@@ -61,15 +50,7 @@ def plain_strided_attention(
     Each head attends to both sets (the "merged head" of Child et al. 2019). If the window ends
     after the query, the second set also has the keys at i + l, i + 2 l, …
 
-    Args:
-        query: float tensor (B, H, T, K).
-        key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K').
-        window: the first set.
-        stride: l.
-        mask: bool tensor (B, T), True = may be attended to.
-        bias: makes the numbers that are added to the scores; None: nothing is added.
-        dropout: applied to the attention weights before they multiply the values.
+    `plain_local_attention` describes the arguments; the stride is l, and the window the first set.
 
     Returns:
         `HeadOutput` with weights (B, H, T, before + 1 + after + ⌈T / l⌉). The first
@@ -78,23 +59,17 @@ def plain_strided_attention(
         m l + (i mod l), or 0 if this position is in the window. A query that may attend to nothing
         has weights and output 0.
     """
-    length = ops.shape(query)[2]
-    positions = ops.arange(length)
-    offsets = positions[None, :] - positions[:, None]  # (T, T)
-    allowed = strided_allows(offsets, window, stride)[None, None]
-    if mask is not None:
-        allowed = ops.logical_and(allowed, mask[:, None, None])
-    numbers = None if bias is None else bias(query, positions, positions[None])
-    heads, weights = plain_attention(query, key, value, allowed, numbers, dropout)
-    heads, weights = without_keys_zero(heads, weights, allowed)
+    allows = functools.partial(strided_allows, window=window, stride=stride)
+    heads, weights = attention_by_offset(query, key, value, allows, mask, bias, dropout)
     near = columns_by_offset(weights, 0, window)
-    far = _far(weights, offsets, window, stride)
-    return HeadOutput(heads, ops.concatenate([near, far], axis=3))
+    return HeadOutput(heads, ops.concatenate([near, _far(weights, window, stride)], axis=3))
 
 
-def _far(weights: KerasTensor, offsets: KerasTensor, window: Window, stride: int) -> KerasTensor:
+def _far(weights: KerasTensor, window: Window, stride: int) -> KerasTensor:
     """The columns of the second set, (B, H, T, T) to (B, H, T, ⌈T / l⌉)."""
     length = ops.shape(weights)[2]
+    positions = ops.arange(length)
+    offsets = positions[None, :] - positions[:, None]  # (T, T)
     count = (length + stride - 1) // stride
     far = ops.where(_on_stride(offsets, window, stride), weights, ops.zeros_like(weights))
     by_column = zero_padded(far, 0, count * stride - length, axis=3)
@@ -105,9 +80,7 @@ def _far(weights: KerasTensor, offsets: KerasTensor, window: Window, stride: int
 class Residues:
     """Divides a sequence of T positions into l sequences of the positions with equal i mod l.
 
-    Args:
-        like: tensor (B, H, T, K), which gives the sizes.
-        stride: l.
+    `like` (B, H, T, K) gives the sizes. The stride is l.
     """
 
     def __init__(self, like: KerasTensor, stride: int):
@@ -161,15 +134,18 @@ def strided_attention(
     blocks, residues = Blocks(query, window), Residues(query, stride)
     near = blocks.allowed(mask)
     far = residues.allowed(mask, window)
-    near_scores = masked_scores(
-        blocks.fold(query), blocks.fold_with_neighbours(key), near, _bound(bias, *blocks.positions)
-    )
-    far_scores = masked_scores(
-        residues.fold(query),
-        residues.fold(key),
-        far,
-        _bound(bias, residues.positions, residues.positions),
-    )
+
+    def scores_of(
+        parts: Blocks | Residues, keys: KerasTensor, allowed: KerasTensor, places: Sequence[Any]
+    ) -> KerasTensor:
+        """The scores (·, H, T', S') of the queries in each part, at these places."""
+        queries = parts.fold(query)
+        scores = matmul_transposed(scaled(queries), keys)
+        numbers = None if bias is None else bias(queries, places[0], places[1][None])
+        return masked(scores, allowed, numbers)
+
+    near_scores = scores_of(blocks, blocks.fold_with_neighbours(key), near, blocks.positions)
+    far_scores = scores_of(residues, residues.fold(key), far, [residues.positions] * 2)
     scores = ops.concatenate([blocks.unfold(near_scores), residues.unfold(far_scores)], axis=3)
     weights = softmax(scores, query.dtype)
     near_has, far_has = (
@@ -184,10 +160,3 @@ def strided_attention(
     heads, weights = without_keys_zero(heads, weights, ops.logical_or(near_has, far_has))
     near_weights = blocks.weights(blocks.fold(weights[..., :columns]))
     return HeadOutput(heads, ops.concatenate([near_weights, weights[..., columns:]], axis=3))
-
-
-def _bound(
-    bias: Bias | None, queries: Any, keys: Any
-) -> Callable[[KerasTensor], KerasTensor] | None:
-    """The bias as a function of the queries alone, for known positions."""
-    return None if bias is None else lambda query: bias(query, queries, keys[None])

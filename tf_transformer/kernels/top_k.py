@@ -1,5 +1,6 @@
 """The k largest of many values, and the k likeliest next tokens (paper section 6.1)."""
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,15 +23,7 @@ class Ranking(NamedTuple):
 
 
 def plain_top_k(values: KerasTensor, k: int) -> Ranking:
-    """The k largest values of each row.
-
-    Args:
-        values: float tensor (..., V); V and the number of axes are known.
-        k: number of values, at most V.
-
-    Returns:
-        `Ranking` with fields (..., k).
-    """
+    """The k largest values of each row of a tensor (..., V); V and the number of axes are known."""
     if keras.backend.backend() == "torch":  # its top-k orders equal values at random
         indices = ops.argsort(-values, axis=-1)[..., :k]
         return Ranking(ops.take_along_axis(values, indices, axis=-1), ops.cast(indices, "int32"))
@@ -44,10 +37,8 @@ def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -
     Args:
         logits: float32 tensor (G, R, V) for G sentences with R hypotheses each; R and V are known.
         totals: float32 tensor (G, R), log-probabilities of the hypotheses so far; None: zeros.
-        k: number of values, at most R·V.
-
-    Returns:
-        `Ranking` with fields (G, k). An index is row · V + token.
+        k: number of values, at most R·V. The fields of the result are (G, k), and an index is
+            row · V + token.
     """
     log_p = ops.log_softmax(logits, axis=-1)
     if totals is not None:
@@ -55,32 +46,25 @@ def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -
     return plain_top_k(ops.reshape(log_p, (-1, logits.shape[1] * logits.shape[2])), k)
 
 
-def top_k(values: KerasTensor, k: int) -> Ranking:
-    """`plain_top_k` that sorts a few blocks of each row in place of the whole row."""
-    return _top_k(values, k, xla=False)
+def top_k(values: KerasTensor, k: int, xla: bool = False) -> Ranking:
+    """`plain_top_k` that sorts a few blocks of each row in place of the whole row.
 
-
-def xla_top_k(values: KerasTensor, k: int) -> Ranking:
-    """`top_k` for XLA, which cuts rows into blocks twice.
-
-    XLA sorts slowly, and its other operations start fast.
+    For XLA, rows are cut into blocks twice: XLA sorts slowly, and its other operations start fast.
     """
-    return _top_k(values, k, xla=True)
+    leading, size = ops.shape(values)[:-1], values.shape[-1]
+    ranked = _Blocks.cut(ops.reshape(values, (-1, 1, size)), k).top_k(k, (), xla)
+    return Ranking(*(ops.reshape(field, (*leading, k)) for field in ranked))
 
 
-def rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """`plain_rank_tokens` that normalizes only the k best, by one number for each row."""
-    return _rank_tokens(logits, totals, k, xla=False)
+def rank_tokens(
+    logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool = False
+) -> Ranking:
+    """`plain_rank_tokens` that normalizes only the k best, by one number for each row.
 
-
-def xla_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
-    """`rank_tokens` for XLA, which sums exponentials in one pass over the logits."""
-    return _rank_tokens(logits, totals, k, xla=True)
-
-
-def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: bool) -> Ranking:
+    For XLA, exponentials are summed in one pass over the logits.
+    """
     if logits.shape[1] == 1 and totals is None:  # the order does not depend on the normalizer
-        values, tokens = _top_k(logits, k, xla)  # (G, 1, k)
+        values, tokens = top_k(logits, k, xla)  # (G, 1, k)
         highest = values[..., :1]
         values = values - highest - _log_sum(logits, highest, xla)
         return Ranking(*(ops.reshape(field, (-1, k)) for field in (values, tokens)))
@@ -91,6 +75,10 @@ def _rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int, xla: b
         rest = totals + rest
     # Logits may be large: the highest is subtracted before anything small is added.
     return blocks.top_k(k, (-highest[..., 0], rest), xla)
+
+
+xla_top_k = functools.partial(top_k, xla=True)
+xla_rank_tokens = functools.partial(rank_tokens, xla=True)
 
 
 def _log_sum(logits: KerasTensor, highest: KerasTensor, xla: bool) -> KerasTensor:
@@ -121,15 +109,9 @@ class _Blocks(NamedTuple):
         return cls(blocks, ops.reshape(ops.max(blocks, axis=-1), (-1, rows, size // block)))
 
     def top_k(self, k: int, added: Sequence[KerasTensor], xla: bool) -> Ranking:
-        """The k largest of the R·V values of each group.
+        """The k largest of the R·V values of each group, (G, k).
 
-        Args:
-            k: number of values, at most R·V.
-            added: float tensors (G, R), which are added to each value of a row in order.
-            xla: whether XLA compiles this.
-
-        Returns:
-            `Ranking` with fields (G, k).
+        The `added` tensors (G, R) are added to each value of a row, in order.
         """
         (_, rows, count), block = self.maxima.shape, self.values.shape[-1]
         maxima = sum((term[..., None] for term in added), start=self.maxima)
@@ -149,17 +131,11 @@ class _Blocks(NamedTuple):
         return Ranking(best, home * block + places % block)
 
 
-def _top_k(values: KerasTensor, k: int, xla: bool) -> Ranking:
-    leading, size = ops.shape(values)[:-1], values.shape[-1]
-    ranked = _Blocks.cut(ops.reshape(values, (-1, 1, size)), k).top_k(k, (), xla)
-    return Ranking(*(ops.reshape(field, (*leading, k)) for field in ranked))
-
-
 def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
     """The k largest of each row (R, N). Rows are cut into blocks for XLA only, where it pays."""
     many = values.shape[1] > XLA_SORTS_WITHOUT_BLOCKS
     if xla and many and _block_size(values.shape[1], 1, k) > 1:
-        return _top_k(values, k, xla)
+        return top_k(values, k, xla)
     return plain_top_k(values, k)
 
 

@@ -7,7 +7,7 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.earlier_attention import MultiHeadAttention  # noqa: F401  registers it
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
+from tf_transformer.layers.later.biased_embedding import BiasedEmbedding, ZeroStartEmbedding
 from tf_transformer.layers.later.gated_feed_forward import GatedFeedForward
 from tf_transformer.layers.later.half_sinusoids import (
     FairseqPosition,
@@ -26,7 +26,6 @@ from tf_transformer.layers.later.relative_position import (
 )
 from tf_transformer.layers.later.rms_norm import RMSNorm
 from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
-from tf_transformer.layers.later.zero_start_embedding import ZeroStartEmbedding
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm
 from tf_transformer.layers.position import SinusoidalPosition, sinusoids

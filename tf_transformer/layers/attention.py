@@ -5,10 +5,15 @@ from typing import Any, ClassVar, NamedTuple, Unpack
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.configured import AttentionOptions, Config, ConfiguredLayer
-from tf_transformer.layers.dense import Dense
+from tf_transformer.layers.configured import (
+    AttentionOptions,
+    Config,
+    ConfiguredLayer,
+    HeadOptions,
+    fields_in,
+)
+from tf_transformer.layers.dense import Dense, HeadProjection
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.heads import HeadProjection
 from tf_transformer.layers.mask_checks import require_mask
 from tf_transformer.layers.masks import causal_mask, combine_masks
 from tf_transformer.layers.position_encoding import Positions
@@ -41,34 +46,18 @@ class Attention(ConfiguredLayer):
         **options: arguments of Keras' layers, such as `name` and `dtype`.
     """
 
-    reads: ClassVar = frozenset(
-        {
-            *("num_heads", "key_dim", "value_dim", "num_key_value_heads"),
-            *("attention_bias", "attention_dropout_rate"),
-            "d_model",  # for the defaults of `key_dim` and `value_dim`
-        }
-    )
+    # `d_model` gives the defaults of `key_dim` and `value_dim`.
+    reads: ClassVar = fields_in(HeadOptions) - {"attention_window"}
 
     def __init__(
         self,
         config: Config = None,
         *,
-        num_heads: int | None = None,
-        key_dim: int | None = None,
-        value_dim: int | None = None,
-        num_key_value_heads: int | None = None,
         use_bias: bool | None = None,
         dropout_rate: float | None = None,
-        **options: Any,
+        **options: Unpack[HeadOptions],
     ):
-        fields = {
-            "num_heads": num_heads,
-            "key_dim": key_dim,
-            "value_dim": value_dim,
-            "num_key_value_heads": num_key_value_heads,
-            "attention_bias": use_bias,
-            "attention_dropout_rate": dropout_rate,
-        }
+        fields = {"attention_bias": use_bias, "attention_dropout_rate": dropout_rate}
         # Keras must not cast float32 sums of `LinearAttention`; projections cast their inputs.
         super().__init__(config, fields, autocast=False, **options)
         # One for each of W^Q, W^K and W^V, before the seed of dropout is drawn.
@@ -161,10 +150,7 @@ class SelfAttention(Attention):
     stores_rows: ClassVar[bool] = True
 
     def __init__(
-        self,
-        config: Config = None,
-        is_causal: bool = False,
-        **options: Unpack[AttentionOptions],
+        self, config: Config = None, is_causal: bool = False, **options: Unpack[AttentionOptions]
     ):
         super().__init__(config, **options)
         self.is_causal = is_causal

@@ -6,7 +6,13 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.layers.attention import CrossAttention
-from tf_transformer.layers.configured import Config, ConfiguredLayer, LayerOptions, fields_in
+from tf_transformer.layers.configured import (
+    Config,
+    ConfiguredLayer,
+    LayerOptions,
+    ResidualOptions,
+    fields_in,
+)
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.mask_checks import require_mask
 from tf_transformer.layers.position_encoding import Positions
@@ -43,33 +49,15 @@ class Residual(ConfiguredLayer):
         **options: arguments of Keras' layers, such as `name` and `dtype`.
 
     Call arguments:
-        x: float tensor (B, T, D).
+        x: float tensor (B, T, D), like the result.
         output: float tensor (B, T, D), the output of the sub-layer.
         training: whether dropout is on.
-
-    Returns:
-        float tensor (B, T, D).
     """
 
-    reads: ClassVar = frozenset({"dropout_rate", "norm_first", "normalization", "norm_epsilon"})
+    reads: ClassVar = fields_in(ResidualOptions)
 
-    def __init__(
-        self,
-        config: Config = None,
-        *,
-        dropout_rate: float | None = None,
-        norm_first: bool | None = None,
-        normalization: str | None = None,
-        norm_epsilon: float | None = None,
-        **options: Any,
-    ):
-        fields = {
-            "dropout_rate": dropout_rate,
-            "norm_first": norm_first,
-            "normalization": normalization,
-            "norm_epsilon": norm_epsilon,
-        }
-        super().__init__(config, fields, **options)
+    def __init__(self, config: Config = None, **options: Unpack[ResidualOptions]):
+        super().__init__(config, **options)
         self.norm = make_norm(self.config, dtype=self.dtype_policy, name="norm")
         self.dropout = Dropout(self.config.dropout_rate, dtype=self.dtype_policy)
 

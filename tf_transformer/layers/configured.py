@@ -15,48 +15,55 @@ Config = LayerConfig | ModelConfig | Mapping[str, Any] | None
 FIELDS = frozenset(ModelConfig.__match_args__)
 
 
-class AttentionOptions(TypedDict, total=False):
-    """The options that the constructor of an attention layer takes by name; see `Attention`."""
+class KerasOptions(TypedDict, total=False):
+    """Arguments of Keras' layers."""
 
-    d_model: int
-    num_heads: int
-    key_dim: int
-    value_dim: int
-    num_key_value_heads: int
-    use_bias: bool
-    dropout_rate: float
-    attention_bias: bool  # use_bias
-    attention_dropout_rate: float  # dropout_rate
-    attention_window: int | None  # of `LocalAttention` and `StridedAttention` only
-    # of Keras
     name: str | None
     dtype: Any
     trainable: bool
 
 
-class LayerOptions(TypedDict, total=False):
-    """The options that the constructor of an encoder or decoder layer takes by name."""
+class HeadOptions(KerasOptions, total=False):
+    """The fields that every attention layer takes by name."""
 
     d_model: int
     num_heads: int
     key_dim: int
     value_dim: int
     num_key_value_heads: int
-    attention: Attention
-    attention_window: int
     attention_bias: bool
     attention_dropout_rate: float
+    attention_window: int | None  # of `LocalAttention` and `StridedAttention` only
+
+
+class AttentionOptions(HeadOptions, total=False):
+    """The options that the constructor of self-attention takes by name; see `Attention`."""
+
+    use_bias: bool  # attention_bias
+    dropout_rate: float  # attention_dropout_rate
+
+
+class FeedForwardOptions(KerasOptions, total=False):
+    """The fields that a feed-forward network takes by name."""
+
     d_ff: int
     activation: Activation
     feed_forward_dropout_rate: float
+
+
+class ResidualOptions(KerasOptions, total=False):
+    """The fields that a residual connection takes by name."""
+
     dropout_rate: float
     norm_first: bool
     normalization: Normalization
     norm_epsilon: float
-    # of Keras
-    name: str | None
-    dtype: Any
-    trainable: bool
+
+
+class LayerOptions(HeadOptions, FeedForwardOptions, ResidualOptions, total=False):
+    """The options that the constructor of an encoder or decoder layer takes by name."""
+
+    attention: Attention
 
 
 class StackOptions(LayerOptions, total=False):
@@ -95,9 +102,8 @@ class ConfiguredLayer(keras.layers.Layer):
     def __init__(
         self, config: Config = None, fields: Mapping[str, Any] | None = None, **options: Any
     ):
-        named = [*((name, options.pop(name)) for name in FIELDS & options.keys())]
-        named += (fields or {}).items()
-        given = {name: value for name, value in named if value is not None}
+        named = [(name, options.pop(name)) for name in FIELDS & options.keys()]
+        given = {name: x for name, x in [*named, *(fields or {}).items()] if x is not None}
         if unread := given.keys() - self.reads:
             raise InputError(
                 f"{type(self).__name__} does not read {', '.join(sorted(unread))}. Leave it out; "

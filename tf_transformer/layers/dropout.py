@@ -20,11 +20,8 @@ class Dropout(keras.layers.Layer):
         seed: seed of the random numbers; None: drawn from Keras' global seed.
 
     Call arguments:
-        x: float tensor of any shape (...).
+        x: float tensor of any shape, like the result.
         training: whether dropout is on; if not, x is returned.
-
-    Returns:
-        float tensor (...).
 
     Example:
         >>> bool(np.asarray(Dropout(0.5)(np.ones((2, 3), "float32"), training=True)).max() <= 2.0)

@@ -8,9 +8,8 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.errors import InputError
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
 from tf_transformer.layers.int8 import Int8Matrix, Int8Policy
-from tf_transformer.layers.shape import Shape
+from tf_transformer.layers.shape import Shape, flatten_positions, unflatten_positions
 
 AS_INTEGERS = "Convert them with astype('int32'), or give keras.Input the argument dtype='int32'."
 

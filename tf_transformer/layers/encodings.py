@@ -41,16 +41,7 @@ ENCODINGS: dict[str, Callable[..., PositionEncoding]] = {
 
 
 def make_position(config: LayerConfig, is_causal: bool, **options: Any) -> PositionEncoding:
-    """Makes the encoding that `config.position` names.
-
-    Args:
-        config: configuration of the stack that uses the encoding.
-        is_causal: whether later positions are hidden.
-        **options: arguments of Keras' layers, such as `name`.
-
-    Raises:
-        InputError: if the name is unknown.
-    """
+    """Makes the encoding that `config.position` names, with options of Keras' layers."""
     if config.position not in ENCODINGS:
         raise InputError(
             f"model.position must be one of {', '.join(ENCODINGS)}, got {config.position!r}."

@@ -1,16 +1,15 @@
 """Position-wise feed-forward network (paper section 3.3)."""
 
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import keras
 from keras import KerasTensor
 
 from tf_transformer.errors import InputError
-from tf_transformer.layers.configured import Config, ConfiguredLayer
+from tf_transformer.layers.configured import Config, ConfiguredLayer, FeedForwardOptions, fields_in
 from tf_transformer.layers.dense import Dense
 from tf_transformer.layers.dropout import Dropout
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.layers.shape import Shape
+from tf_transformer.layers.shape import Shape, flatten_positions, unflatten_positions
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -27,11 +26,8 @@ class FeedForward(ConfiguredLayer):
         **options: arguments of Keras' layers, such as `name` and `dtype`.
 
     Call arguments:
-        x: float tensor (B, T, D).
+        x: float tensor (B, T, D), like the result.
         training: whether dropout is on.
-
-    Returns:
-        float tensor (B, T, D).
 
     Raises:
         InputError: for an activation that the layer does not have.
@@ -41,25 +37,23 @@ class FeedForward(ConfiguredLayer):
         TensorShape([3, 5, 8])
     """
 
-    reads: ClassVar = frozenset({"d_ff", "activation", "feed_forward_dropout_rate"})
+    reads: ClassVar = fields_in(FeedForwardOptions)
     activations: ClassVar[tuple[str, ...]] = ("relu", "gelu", "swish")
 
     def __init__(
         self,
         config: Config = None,
         *,
-        d_ff: int | None = None,
-        activation: str | None = None,
         dropout_rate: float | None = None,
-        **options: Any,
+        **options: Unpack[FeedForwardOptions],
     ):
+        activation = options.get("activation")
         if activation not in (None, *self.activations):
             raise InputError(
                 f"{type(self).__name__}: activation must be one of {', '.join(self.activations)}, "
                 f"got {activation!r}."
             )
-        fields = {"d_ff": d_ff, "activation": activation}
-        super().__init__(config, fields | {"feed_forward_dropout_rate": dropout_rate}, **options)
+        super().__init__(config, {"feed_forward_dropout_rate": dropout_rate}, **options)
         self.hidden = self._hidden_layer()
         self.dropout = Dropout(self.config.feed_forward_dropout_rate, dtype=self.dtype_policy)
 

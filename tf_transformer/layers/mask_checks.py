@@ -9,11 +9,8 @@ def require_mask(
 ) -> None:
     """Checks that a mask is one for the scores of queries (B, T, D) and keys (B, S, D').
 
-    A mask has four axes, because (B, T, S) would broadcast as (H, T, S), and (B, S) as (T, S).
-
-    Raises:
-        ValueError: if the mask has a float dtype, not four axes, or sizes that do not broadcast to
-            (B, H, T, S).
+    A mask has four axes, because (B, T, S) would broadcast as (H, T, S), and (B, S) as (T, S). It
+    is not of a float dtype, and broadcasts to (B, H, T, S).
     """
     if mask is None:
         return
@@ -34,11 +31,7 @@ def require_mask(
 
 
 def mask_of_keys(mask: KerasTensor | None, x: KerasTensor) -> KerasTensor | None:
-    """Turns a mask that hides keys, (B or 1, 1, 1, T), into a mask (B, T) for x (B, T, D).
-
-    Raises:
-        ValueError: if the mask has another shape.
-    """
+    """Turns a mask that hides keys, (B or 1, 1, 1, T), into a mask (B, T) for x (B, T, D)."""
     if mask is None:
         return None
     if len(mask.shape) != 4 or mask.shape[1] != 1 or mask.shape[2] != 1:

@@ -41,11 +41,7 @@ def causal_mask(length: int) -> KerasTensor:
 
 
 def combine_masks(*masks: KerasTensor | None) -> KerasTensor | None:
-    """Combines masks that broadcast to one shape by logical and; skips None.
-
-    Returns:
-        bool tensor; None if all masks are None.
-    """
+    """Combines masks that broadcast to one shape by logical and; None if all masks are None."""
     combined = None
     for mask in masks:
         if mask is not None:

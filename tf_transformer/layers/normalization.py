@@ -20,10 +20,7 @@ class LayerNorm(keras.layers.Layer):
         epsilon: ε. The default is common for Transformers; Keras' default is 1e-3.
 
     Call arguments:
-        x: float tensor (..., D).
-
-    Returns:
-        float tensor (..., D).
+        x: float tensor (..., D), like the result.
 
     Example:
         >>> ops.convert_to_numpy(LayerNorm()(np.array([[1.0, 3.0]], "float32"))).round(3).tolist()

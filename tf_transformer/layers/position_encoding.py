@@ -20,41 +20,22 @@ class PositionEncoding(keras.layers.Layer):
 
     Returns:
         float tensor (B, T, D): x plus `encodings`.
-
-    Attributes:
-        max_length: number of positions that can be encoded; None: no limit.
     """
 
-    max_length: int | None = None
+    max_length: int | None = None  # number of positions that can be encoded; None: no limit
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor | None:
-        """Returns the vectors that are added to embeddings.
-
-        Args:
-            positions: int tensor (T,).
-            d_model: size of an embedding, D.
-
-        Returns:
-            float tensor (T, D); None: nothing is added.
-        """
+        """The vectors (T, D) that are added to embeddings at positions (T,); None: nothing."""
         return None
 
     def rotate(self, heads: KerasTensor, positions: KerasTensor) -> KerasTensor:
-        """Rotates queries or keys of self-attention before they enter the scores.
-
-        Args:
-            heads: float tensor (B, H, T, K), queries or keys.
-            positions: int tensor (T,).
-
-        Returns:
-            float tensor (B, H, T, K).
-        """
+        """Rotates queries or keys (B, H, T, K) of self-attention at positions (T,)."""
         return heads
 
     def bias(
         self, query: KerasTensor, query_positions: KerasTensor, key_positions: KerasTensor
     ) -> KerasTensor | None:
-        """Returns the numbers that are added to the scores of self-attention.
+        """The numbers that are added to the scores of self-attention.
 
         Args:
             query: float tensor (B, H, T, K), rotated.
@@ -81,11 +62,7 @@ class PositionEncoding(keras.layers.Layer):
 
     @staticmethod
     def restored(encoding: "PositionEncoding | dict | None") -> "PositionEncoding | None":
-        """Restores an encoding that was serialized as a dict; returns an encoding as it is.
-
-        Raises:
-            ValueError: for any other value.
-        """
+        """Restores an encoding from its serialized form, a dict; returns an encoding as it is."""
         if isinstance(encoding, dict):
             return keras.saving.deserialize_keras_object(encoding)
         if encoding is not None and not isinstance(encoding, PositionEncoding):

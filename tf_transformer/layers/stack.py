@@ -96,11 +96,7 @@ class Encoder(Stack):
         position: the position encoding if it acts on the scores of self-attention, else None.
         **options: the options of `StackOptions`, which `ModelConfig` describes.
 
-    Call arguments:
-        x: float tensor (B, S, D).
-        attention_mask: bool tensor that broadcasts to (B, H, S, S), True = may attend.
-        training: whether dropout is on.
-        positions: int tensor (S,); None: 0 to S - 1.
+    `EncoderLayer` describes the call; here `positions` is an int tensor (S,), None: 0 to S - 1.
 
     Returns:
         `StackOutput`: the output (B, S, D), and the attention weights of all layers.
@@ -132,13 +128,7 @@ class Decoder(Stack):
         has_cross_attention: whether the layers attend to a memory.
         **options: the options of `StackOptions`, which `ModelConfig` describes.
 
-    Call arguments:
-        x: float tensor (B, T, D).
-        memory: float tensor (B, S, D'), the encoder's output; None without cross-attention.
-        attention_mask: bool tensor that broadcasts to (B, H, T, T), True = may attend.
-        cross_attention_mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
-        training: whether dropout is on.
-        positions: int tensor (T,); None: 0 to T - 1.
+    `DecoderLayer` describes the call; here `positions` is an int tensor (T,), None: 0 to T - 1.
 
     Returns:
         `StackOutput`: the output (B, T, D), and the attention weights of all layers.

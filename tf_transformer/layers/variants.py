@@ -26,12 +26,9 @@ FEED_FORWARD: dict[str, type[FeedForward]] = {
     "swiglu": GatedFeedForward,
 }
 # The values of `model.normalization`.
-NORMALIZATIONS: dict[str, type[LayerNorm] | type[RMSNorm]] = {
-    "layer_norm": LayerNorm,
-    "rms_norm": RMSNorm,
-}
+NORMALIZATIONS: dict[str, type[LayerNorm]] = {"layer_norm": LayerNorm, "rms_norm": RMSNorm}
 
 
-def make_norm(config: LayerConfig, **options: Any) -> LayerNorm | RMSNorm:
+def make_norm(config: LayerConfig, **options: Any) -> LayerNorm:
     """Makes the normalization that the configuration of a stack names, with options of Keras."""
     return NORMALIZATIONS[config.normalization](config.norm_epsilon, **options)

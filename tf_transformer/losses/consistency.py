@@ -12,7 +12,7 @@ from tf_transformer import kernels
 from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.consistency import ConsistencyWeights
-from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.layers.shape import flatten_positions
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, sums_over_real
 from tf_transformer.losses.word_dropout import WordDropout
 from tf_transformer.text.special_ids import PAD_ID
@@ -27,8 +27,7 @@ class Consistency(CrossEntropy):
     Args:
         label_smoothing: ε.
         weight: weight of the divergence of p and q.
-        word_dropout: hides input tokens of p, and of q if the subclass keeps `second`; None: hides
-            nothing.
+        word_dropout: hides input tokens of p, and of q if the subclass keeps `second`.
     """
 
     def __init__(
@@ -110,16 +109,7 @@ class SimCut(Consistency):
 
 
 def make_loss(config: TrainConfig) -> CrossEntropy:
-    """Makes the loss that the options choose. Call it in the strategy's scope.
-
-    Args:
-        config: the options of training.
-
-    Example:
-        >>> from tf_transformer import TrainConfig
-        >>> make_loss(TrainConfig(consistency="r_drop")).weight
-        5.0
-    """
+    """Makes the loss that the options choose. Call it in the strategy's scope."""
     epsilon = config.label_smoothing
     word_dropout = WordDropout(config.word_dropout) if config.word_dropout else None
     if config.consistency == "r_drop":
@@ -130,11 +120,7 @@ def make_loss(config: TrainConfig) -> CrossEntropy:
 
 
 def require_cross_entropy(config: TrainConfig) -> None:
-    """Checks that the options choose the plain cross-entropy, for tasks that support no other loss.
-
-    Raises:
-        InputError: if an option chooses another loss.
-    """
+    """Raises an `InputError` if options choose another loss, for tasks that support none."""
     for name, off in (("consistency", "none"), ("word_dropout", 0.0)):
         if (value := getattr(config, name)) != off:
             raise InputError(

@@ -6,7 +6,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.layers.shape import flatten_positions
 from tf_transformer.losses.word_dropout import WordDropout
 from tf_transformer.text.special_ids import PAD_ID
 
@@ -39,9 +39,6 @@ def token_losses(
         embeddings: float tensor (V, D).
         label_smoothing: ε.
         pad_id: the label of padding, which does not count.
-
-    Returns:
-        `TokenLosses`, float32 sums over the tokens without padding.
 
     Example:
         >>> states, embeddings = np.zeros((1, 2, 3), "float32"), np.ones((4, 3), "float32")
@@ -85,16 +82,13 @@ class CrossEntropy:
     def losses(
         self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
     ) -> TokenLosses:
-        """Sums the losses of a batch.
+        """Sums the losses of a batch; see `TokenLosses`.
 
         Args:
             model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
             inputs: the ids that the model reads: int tensors (B, S) and (B, T), or one of them.
             labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
             training: whether dropout is on.
-
-        Returns:
-            `TokenLosses`, float32 sums over the tokens, in nats.
         """
         inputs = self.noisy(inputs) if training else inputs
         states = model.run(inputs, training=training).states
@@ -114,15 +108,7 @@ def label_losses(
     Args:
         labels: int tensor (B, 1), the number of each label, from 1 on. Rows with 0 do not count.
         logits: float tensor (B, C). Their softmax gives the probability of each label.
-        label_smoothing: weight of the uniform distribution in the target distribution.
-
-    Returns:
-        `TokenLosses`, float32 sums over the texts.
-
-    Example:
-        >>> losses = label_losses(np.array([[1], [0]]), np.zeros((2, 4), "float32"))
-        >>> float(losses.nll), float(losses.tokens)  # ln 4, and one text
-        (1.3862943649291992, 1.0)
+        label_smoothing: ε.
     """
     logits = ops.cast(logits, "float32")
     real = labels[:, 0] > 0  # (B,)
@@ -146,15 +132,7 @@ def decision_losses(
         decisions: int tensor (B, C): 2 for a label that the text has, 1 for a label that it lacks.
             Rows with 0 do not count.
         logits: float tensor (B, C). Their sigmoid gives the probability of each label.
-        label_smoothing: weight of the uniform distribution in the target distribution.
-
-    Returns:
-        `TokenLosses`, float32 sums over the decisions.
-
-    Example:
-        >>> losses = decision_losses(np.array([[1, 2]]), np.zeros((1, 2), "float32"))
-        >>> float(losses.nll), float(losses.tokens)  # 2 ln 2, and two decisions
-        (1.3862943649291992, 2.0)
+        label_smoothing: ε.
     """
     logits = ops.cast(logits, "float32")
     targets = ops.cast(ops.equal(decisions, 2), "float32")

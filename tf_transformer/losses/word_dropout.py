@@ -16,15 +16,12 @@ class WordDropout:
     Args:
         rate: probability that a token of source or target is hidden. Padding is never hidden.
         seed: seed of the choice; None: drawn from Keras' global seed.
-
-    Attributes:
-        variables: random state, which a checkpoint must hold.
     """
 
     def __init__(self, rate: float, seed: int | None = None):
         self.rate = rate
         self._seed = keras.random.SeedGenerator(seed)
-        self.variables = [self._seed.state]
+        self.variables = [self._seed.state]  # which a checkpoint must hold
 
     def __call__(self, inputs: Any) -> Any:
         """Hides tokens of the inputs, one or several int tensors (B, T) of ids."""

@@ -18,10 +18,7 @@ def has_gpu() -> bool:
 
 
 def share_gpus() -> None:
-    """Makes TensorFlow take the memory of GPUs when it needs it, and not all of it at its start.
-
-    Call it before TensorFlow is imported. It changes nothing if the environment has the option.
-    """
+    """Makes TensorFlow take memory of GPUs as it needs it. Call it before TensorFlow's import."""
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
 
 
@@ -34,11 +31,7 @@ def use_no_gpu() -> None:
 
 
 def explain_full(error: Exception) -> str:
-    """A message for an error of TensorFlow that says that the memory of a GPU is full, else "".
-
-    Args:
-        error: any error.
-    """
+    """A message for an error of TensorFlow that says that the memory of a GPU is full, else ""."""
     text = " ".join(str(error).split())
     if not (re.search(_FULL, text) and re.search("GPU|CUDA|StreamExecutor|DNN", text)):
         return ""

@@ -9,26 +9,17 @@ _LARGEST_INT = 2**31 - 1
 
 
 def keep_freed_memory(one_heap: bool = False) -> bool:
-    """Makes glibc keep freed memory for the next allocation of this process.
+    """Makes glibc keep freed memory for the next allocation; returns whether glibc accepted it.
 
     By default, glibc returns the memory of large freed tensors, such as logits, to the kernel. The
-    next large tensor faults every page in again. This can take longer than computing the tensor,
-    above all on virtual machines. research/docs/speed.md has measurements.
-
-    Call it before TensorFlow starts threads. It changes nothing if the environment has options of
-    malloc, or if the C library is not glibc. A preloaded allocator such as tcmalloc ignores it.
+    next large tensor faults every page in again, which can take longer than computing the tensor.
+    research/docs/speed.md has measurements. Call it before TensorFlow starts threads. It changes
+    nothing if the environment has options of malloc, or if the allocator is another one.
 
     Args:
         one_heap: whether all threads share one heap. Training needs this, because only the first
             heap holds tensors of more than 64 MiB. Batches that are decoded at the same time then
             wait for each other.
-
-    Returns:
-        whether the allocator accepted the options.
-
-    Example:
-        >>> keep_freed_memory() in (True, False)
-        True
     """
     if any(name.startswith("MALLOC_") or name == "GLIBC_TUNABLES" for name in os.environ):
         return False

@@ -16,10 +16,7 @@ _theirs: tuple = ()
 def for_commands() -> None:
     """Makes Keras start with its defaults and ignore its configuration file.
 
-    Call it before Keras is imported.
-
-    Raises:
-        InputError: if the environment asks for another backend than TensorFlow.
+    Call it before Keras is imported. Another backend than TensorFlow is an `InputError`.
     """
     _require_tensorflow(os.environ.get("KERAS_BACKEND") or "tensorflow")
     os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -31,10 +28,8 @@ def own_settings() -> Iterator[None]:
     """Sets the dtypes and constants of this project for a block, or for a decorated function.
 
     For example, `floatx` changes the dtype of `keras.ops.arange`. Several threads may be in such
-    blocks at the same time. The last thread restores the settings of the process.
-
-    Raises:
-        InputError: if the backend of Keras is not TensorFlow.
+    blocks at the same time. The last thread restores the settings of the process. Another backend
+    than TensorFlow is an `InputError`.
     """
     import keras
 
@@ -45,22 +40,20 @@ def own_settings() -> Iterator[None]:
         _users += 1
         if _users == 1:
             _theirs = config.floatx(), config.dtype_policy(), config.epsilon()
-            _set("float32", "float32", 1e-7)
+            _set(config, "float32", "float32", 1e-7)
     try:
         yield
     finally:
         with _lock:
             _users -= 1
             if not _users:
-                _set(*_theirs)
+                _set(config, *_theirs)
 
 
-def _set(floatx: str, policy: Any, epsilon: float) -> None:
-    import keras
-
-    keras.config.set_floatx(floatx)
-    keras.config.set_dtype_policy(policy)
-    keras.config.set_epsilon(epsilon)
+def _set(config: Any, floatx: str, policy: Any, epsilon: float) -> None:
+    config.set_floatx(floatx)
+    config.set_dtype_policy(policy)
+    config.set_epsilon(epsilon)
 
 
 def _require_tensorflow(backend: str) -> None:

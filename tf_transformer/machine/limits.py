@@ -1,7 +1,6 @@
 """The part of the machine that this process may use: cores and memory, also of a container.
 
-A container sets both limits by control groups. With `docker run --cpus=1`, a process sees all cores
-and gets the time of one. `os.cpu_count` and `os.process_cpu_count` know nothing of this limit.
+A container sets both limits by control groups. Python counts all cores of the machine.
 """
 
 import contextlib
@@ -36,8 +35,8 @@ def total_memory() -> int:
 def limit_threads() -> None:
     """Gives libraries that count the cores of the mask as many threads as the quota allows.
 
-    More threads than that would use up the quota early in each period, and then all wait. Without a
-    quota it changes nothing. Call it before TensorFlow is imported. Other processes inherit it.
+    More threads would use up the quota early in each period, and then all wait. Call it before
+    TensorFlow is imported. Other processes inherit it.
     """
     if (cores := available_cores()) < _cores_of_mask():
         for name in _THREADS:

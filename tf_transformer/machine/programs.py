@@ -10,17 +10,8 @@ from typing import Any
 def run_program(module: str, work: Mapping[str, Any], timeout: float) -> Any:
     """Runs a module as a program with `work` as JSON on its stdin.
 
-    Args:
-        module: name of the module, for python -m.
-        work: the input, which JSON can represent.
-        timeout: longest time in seconds.
-
-    Returns:
-        the value of the JSON in the last line that the program prints.
-
-    Raises:
-        RuntimeError: if the program fails or takes longer. The message is the last line on its
-            stderr.
+    Returns the value of the JSON in the last line that it prints. If it fails, or takes longer than
+    `timeout` seconds, a `RuntimeError` has the last line on its stderr.
     """
     try:
         done = subprocess.run(

@@ -18,13 +18,10 @@ _process = 0  # id of the process that has a model
 
 
 def require_threads() -> None:
-    """Checks that this process is not a fork of a process that called this function.
+    """Raises an `InputError` in a fork of a process that called this function.
 
     All functions that load a model or compute with it call this one. A fork has none of
     TensorFlow's threads, so most computations in it would never end.
-
-    Raises:
-        InputError: if the process is such a fork.
     """
     global _process
     _process = _process or os.getpid()
@@ -37,11 +34,9 @@ def require_threads() -> None:
 
 
 def set_threads(count: int, per_operation: int) -> None:
-    """Sets TensorFlow's CPU threads. It has no effect after TensorFlow's first computation.
+    """Sets the number of TensorFlow's operations at a time, and of the threads of each.
 
-    Args:
-        count: number of operations at a time.
-        per_operation: number of threads of an operation.
+    It has no effect after TensorFlow's first computation.
     """
     with contextlib.suppress(RuntimeError):  # TensorFlow has already computed something
         tf.config.threading.set_inter_op_parallelism_threads(count)
@@ -58,35 +53,19 @@ def parallel_batches(count: int = 0) -> int:
 def use_one_thread_per_batch(count: int = 0) -> None:
     """Gives each operation one thread if several batches are predicted at a time.
 
-    Small operations gain nothing from several threads. Two batches at a time with one thread each
-    take less time than two batches in sequence with two threads.
-
-    Args:
-        count: number of batches at a time; 0: one for each core.
+    Small operations gain nothing from several threads, so batches in sequence would take longer.
     """
-    if parallel_batches(count) > 1:
-        set_threads(parallel_batches(count), 1)
+    if (batches := parallel_batches(count)) > 1:
+        set_threads(batches, 1)
 
 
 def in_parallel(
     function: Callable[[Item], Result], items: Iterable[Item], count: int
 ) -> Iterator[Result]:
-    """Calls a function on all items in `count` threads.
+    """Calls a function on all items in `count` threads; yields the results in order.
 
     If the function raises an error, this generator raises it in place of the result. Items that
     have not started are dropped.
-
-    Args:
-        function: may run in several threads at a time.
-        items: the arguments of the calls.
-        count: number of threads.
-
-    Yields:
-        the results, in the order of the items.
-
-    Example:
-        >>> list(in_parallel(str, [3, 1, 2], count=2))
-        ['3', '1', '2']
     """
     if count == 1:
         yield from map(function, items)

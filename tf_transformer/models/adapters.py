@@ -18,9 +18,7 @@ A, B = "lora_kernel_a", "lora_kernel_b"  # Keras' names
 def add_adapters(model: keras.Model, rank: int) -> None:
     """Gives each dense layer of a built model an adapter, and freezes all other weights.
 
-    Args:
-        model: the built model.
-        rank: columns of A, rows of B.
+    The rank is the number of columns of A and rows of B.
 
     Example:
         >>> from tf_transformer import Transformer

@@ -7,7 +7,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.cache import Cache, GrowingCache, Kept, StateCache
-from tf_transformer.decoding.hypotheses import CacheSchedule, StepOptions, StepState
+from tf_transformer.decoding.problem import CacheSchedule, StepOptions, StepState
 from tf_transformer.decoding.static_cache import StaticCache
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.layers.embedding import TokenEmbedding
@@ -73,16 +73,12 @@ class CachedDecoder:
         self._logits = step_logits(parts.output)
         self._encodings = parts.position.encodings(ops.arange(most), parts.decoder.config.d_model)
         self._columns = 0 if columns is None else columns
-        self._cache = self._make_cache(columns)
-
-    def _make_cache(self, columns: int | KerasTensor | None) -> Cache:
-        """The cache that the layers need."""
-        beam_size, window = self._options.beam_size, self._attention.window
+        beam_size, window = options.beam_size, self._attention.window
+        self._cache: Cache = GrowingCache(beam_size, columns, window)
         if not self._attention.stores_rows:
-            return StateCache(beam_size)
-        if self._is_static:
-            return StaticCache(beam_size, self._groups, columns, window)
-        return GrowingCache(beam_size, columns, window)
+            self._cache = StateCache(beam_size)
+        elif self._is_static:
+            self._cache = StaticCache(beam_size, self._groups, columns, window)
 
     def state_of(self, kept: Kept, shared: Any, coverage: KerasTensor | tuple = ()) -> StepState:
         """The state of a step function with these tensors of the cache."""

@@ -77,16 +77,13 @@ class TextEncoder(keras.layers.Layer):
         return put_back(self.run(ids, training).output, places)
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> StackOutput:
-        """Like a call, but also returns the attention weights. Padding must be at the end."""
+        """Like a call with the attention weights, for rows with padding at the end only."""
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         return self.stack.call(x, padding_mask(ids), training=training)
 
     def mean(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
-        """Averages the states of the tokens of a row: ids (B, S) to float32 (B, D).
-
-        Padding must be at the end.
-        """
+        """The mean state of each row's tokens (B, D), for rows with padding at the end only."""
         states = ops.cast(self.run(ids, training).output, "float32")
         real = ops.cast(ops.not_equal(ids, PAD_ID), "float32")[:, :, None]  # (B, S, 1)
         count = ops.maximum(ops.sum(real, axis=1), 1.0)  # a row may have padding only
@@ -100,19 +97,11 @@ class TextEncoder(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class MaskedLanguageModel(PredictsTokens, ReadsIds):
+class MaskedLanguageModel(PredictsTokens):
     """p(id | the ids around it), as logits for each position (Devlin et al. 2019, section 3.1).
 
     logits = LayerNorm(GELU(x W + b)) Eᵀ, where x are the encoder's states and E is its embedding
-    matrix.
-
-    Args:
-        vocabulary_size: number of token ids, V.
-        config: see `TextEncoder`.
-
-    Call arguments:
-        ids: int tensor (B, S); 0 is padding, at any place; `MASK_ID` marks a masked id.
-        training: whether dropout is on.
+    matrix. `TextEncoder` describes arguments and calls; `MASK_ID` marks a masked id.
 
     Returns:
         logits, float tensor (B, S, V). `states` returns the factor of Eᵀ, (B, S, D).
@@ -125,17 +114,15 @@ class MaskedLanguageModel(PredictsTokens, ReadsIds):
     def __init__(
         self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
     ):
-        super().__init__(**kwargs)
+        super().__init__(vocabulary_size, config, **kwargs)
         policy = self.dtype_policy
         self.encoder = TextEncoder(vocabulary_size, config, dtype=policy, name="encoder")
-        self.config, self.vocabulary_size = self.encoder.config, vocabulary_size
         self.masking = WordMasking(vocabulary_size, name="masking")
         d_model = self.config.encoder.d_model
         self.hidden = Dense(d_model, "gelu", dtype=policy, name="hidden")
         self.norm = LayerNorm(dtype=policy, name="norm")
 
     def build(self, ids_shape: Shape | None = None) -> None:
-        """Makes all weights; they do not depend on the shapes of inputs."""
         states = (None, None, self.config.encoder.d_model)
         self.encoder.build((None, None))
         self.hidden.build(states)
@@ -153,9 +140,6 @@ class MaskedLanguageModel(PredictsTokens, ReadsIds):
     def output_embedding(self) -> TokenEmbedding:  # type: ignore[override]
         """The embedding of the encoder; its matrix also makes the logits."""
         return self.encoder.embedding
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | _config_of(self)
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -176,12 +160,8 @@ class Classifier(ReadsIds):
         texts: number of texts that are classified together, 1 or 2. Each ends with the
             end-of-sentence id.
 
-    Call arguments:
-        ids: int tensor (B, S); 0 is padding, at any place.
-        training: whether dropout is on.
-
     Returns:
-        logits, float32 tensor (B, C) for C labels.
+        logits, float32 tensor (B, C) for C labels. `TextEncoder` describes the call.
 
     Example:
         >>> Classifier(11, ["no", "yes"], {"num_layers": 1, "d_model": 8})(np.array([[5, 2]])).shape
@@ -209,7 +189,6 @@ class Classifier(ReadsIds):
         self.head = Dense(len(self.labels), dtype="float32", name="head")
 
     def build(self, ids_shape: Shape | None = None) -> None:
-        """Makes all weights; they do not depend on the shapes of inputs."""
         mean = (None, self.config.encoder.d_model)
         self.encoder.build((None, None))
         self.dropout.build(mean)
@@ -229,6 +208,6 @@ class Classifier(ReadsIds):
         return super().get_config() | _config_of(self) | more
 
 
-def _config_of(part: TextEncoder | MaskedLanguageModel | Classifier) -> dict:
-    """The constructor's arguments that all these classes share."""
+def _config_of(part: TextEncoder | Classifier) -> dict:
+    """The constructor's arguments that both classes share."""
     return {"vocabulary_size": part.vocabulary_size, "config": asdict(part.config)}

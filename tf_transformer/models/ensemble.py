@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.hypotheses import CacheSchedule, StepOptions, StepState
+from tf_transformer.decoding.problem import CacheSchedule, StepOptions, StepState
 from tf_transformer.errors import InputError
 from tf_transformer.models.reads_ids import ReadsIds
 
@@ -51,7 +51,6 @@ class Ensemble(ReadsIds):
         self.has_two_inputs = getattr(self.members[0], "has_two_inputs", False)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes the weights of all models."""
         for member in self.members:
             if not member.built:
                 member.build()
@@ -76,11 +75,7 @@ class Ensemble(ReadsIds):
         return min(limits) if are_numbers else ops.amin(ops.stack(limits), axis=0)
 
     def step_function(self, source: KerasTensor, options: StepOptions) -> "EnsembleStep":
-        """Makes the step function of a search for the targets of source ids (B, S).
-
-        Raises:
-            InputError: for a coverage penalty, which reads the attention of one model.
-        """
+        """Makes the step function of a search for the targets of source ids (B, S)."""
         if options.coverage_penalty:
             raise InputError(
                 "decode.coverage_penalty reads the attention of one model, and an ensemble has "
@@ -98,7 +93,7 @@ class Ensemble(ReadsIds):
         members = [dict(member) for member in config.pop("members")]
         for member in members:
             member["config"] = member["config"] | {"dtype": config["dtype"]}
-        return cls([keras.saving.deserialize_keras_object(each) for each in members], **config)
+        return cls([keras.saving.deserialize_keras_object(member) for member in members], **config)
 
 
 def members_of(model: keras.Model) -> list[keras.Model]:
@@ -107,15 +102,7 @@ def members_of(model: keras.Model) -> list[keras.Model]:
 
 
 class EnsembleStep:
-    """The step functions of several models as one.
-
-    Args:
-        steps: the step functions for the same sources and options.
-
-    Attributes:
-        start: the first state, whose parts are tuples with a part for each model.
-        cache_schedule: the capacities of a static state; see `CacheSchedule`.
-    """
+    """The step functions of several models as one. Parts of its state are tuples of theirs."""
 
     def __init__(self, steps: Sequence[Any]):
         self._steps = steps
@@ -142,25 +129,14 @@ class EnsembleStep:
 
 
 def mean_of_probabilities(logits: Iterable[KerasTensor]) -> KerasTensor:
-    """log((p₁ + … + p_M) / M), where p is the softmax of the logits of each model.
+    """log((p₁ + … + p_M) / M), where p is the softmax of the logits (..., V) of each model.
 
-    The logits of a single model are returned as they are.
-
-    Args:
-        logits: float tensors (..., V), one for each model.
-
-    Returns:
-        float32 tensor (..., V).
-
-    Example:
-        >>> logits = [np.log([0.5, 0.5]), np.log([0.1, 0.9])]
-        >>> [round(float(p), 3) for p in np.exp(mean_of_probabilities(logits))]
-        [0.3, 0.7]
+    The result is float32 (..., V). The logits of a single model are returned as they are.
     """
-    logits = [ops.cast(each, "float32") for each in logits]
-    if len(logits) == 1:
-        return logits[0]
-    log_p = [ops.log_softmax(each, axis=-1) for each in logits]
+    of_models = [ops.cast(of_model, "float32") for of_model in logits]
+    if len(of_models) == 1:
+        return of_models[0]
+    log_p = [ops.log_softmax(of_model, axis=-1) for of_model in of_models]
     return ops.logsumexp(ops.stack(log_p), axis=0) - math.log(len(log_p))
 
 

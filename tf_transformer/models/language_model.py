@@ -1,27 +1,31 @@
 """A decoder-only language model: ids to the logits of each next id (Radford et al. 2018)."""
 
-from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.decoding.hypotheses import StepOptions
+from tf_transformer.decoding.problem import StepOptions
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.embedding import TokenEmbedding
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.stack import Decoder
 from tf_transformer.models.cached_decoder import DecoderParts
-from tf_transformer.models.outputs import LanguageModelOutput
 from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
 from tf_transformer.models.predicts_tokens import PredictsTokens
 from tf_transformer.models.prompt_decoder import PromptDecoder
-from tf_transformer.models.reads_ids import ReadsIds
+
+
+class LanguageModelOutput(NamedTuple):
+    """The results of a forward pass; the list has one entry for each layer."""
+
+    states: KerasTensor  # (B, T, D); `logits` makes logits from it
+    attention: list  # (B, H, T, T), rows sum to 1; or as `model.attention` says
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class LanguageModel(PredictsTokens, ReadsIds):
+class LanguageModel(PredictsTokens):
     """p(text) = Π p(token | the tokens before it), as logits of each next token.
 
     This is the paper's decoder without cross-attention (Liu et al. 2018, Radford et al. 2018). Ids
@@ -54,12 +58,10 @@ class LanguageModel(PredictsTokens, ReadsIds):
     def __init__(
         self, vocabulary_size: int, config: ModelConfig | dict | None = None, **kwargs: Any
     ):
-        super().__init__(**kwargs)
         if vocabulary_size <= 0:
             raise ValueError(f"vocabulary_size must be positive, got {vocabulary_size}.")
-        self.config = config = ModelConfig.of(config)
-        self.vocabulary_size = vocabulary_size
-        policy = self.dtype_policy
+        super().__init__(vocabulary_size, config, **kwargs)
+        config, policy = self.config, self.dtype_policy
         self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
         self.decoder = Decoder(
             *(config.decoder, self.position.on_scores()),
@@ -67,12 +69,10 @@ class LanguageModel(PredictsTokens, ReadsIds):
             dtype=policy,
             name="decoder",
         )
-        self.embedding = self._embedding("embedding")
-        self.output_embedding = (
-            self._embedding("output_embedding")
-            if config.tie_embeddings == "none"
-            else self.embedding
-        )
+        self.embedding = output = self._embedding("embedding")
+        if config.tie_embeddings == "none":
+            output = self._embedding("output_embedding")
+        self.output_embedding = output
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
     def _embedding(self, name: str) -> TokenEmbedding:
@@ -80,7 +80,6 @@ class LanguageModel(PredictsTokens, ReadsIds):
         return TokenEmbedding(*sizes, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes all weights; they do not depend on the shapes of inputs."""
         states = (None, None, self.config.d_model)
         for embedding in (self.embedding, self.output_embedding):
             if not embedding.built:
@@ -94,10 +93,7 @@ class LanguageModel(PredictsTokens, ReadsIds):
         return self.logits(put_back(self.run(ids, training).states, places))
 
     def run(self, ids: KerasTensor, training: bool | None = None) -> LanguageModelOutput:
-        """Like a call without the logits, for rows with padding at the end only.
-
-        `logits` makes the logits from `states`.
-        """
+        """Like a call without the logits, for rows with padding at the end only."""
         require_tokens_first(ids, self.vocabulary_size)
         x = self.dropout(self.position(self.embedding(ids)), training=training)
         # Padding is at the end only, so the causal mask hides it from real tokens.
@@ -107,8 +103,7 @@ class LanguageModel(PredictsTokens, ReadsIds):
     def max_target_length(self, source_length: int | KerasTensor) -> int | KerasTensor | None:
         """The most tokens that can follow a prompt of `source_length` tokens; None: no limit.
 
-        A learned position table limits the tokens that the model reads. It does not read the last
-        predicted token.
+        A learned position table limits the tokens that are read. The last one predicted is not.
         """
         most = self.position.max_length
         return None if most is None else most - source_length + 1
@@ -117,9 +112,3 @@ class LanguageModel(PredictsTokens, ReadsIds):
         """Makes the step function of a search for continuations of prompts (B, S)."""
         parts = DecoderParts(self.embedding, self.position, self.decoder, self.output_embedding)
         return PromptDecoder(parts, options, source)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "vocabulary_size": self.vocabulary_size,
-            "config": asdict(self.config),
-        }

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
-from tf_transformer.decoding.hypotheses import StepOptions, StepState
+from tf_transformer.decoding.problem import StepOptions, StepState
 from tf_transformer.decoding.static_cache import StaticArrays, StaticKeyValue
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stored import KeyValue, Stored
@@ -43,15 +43,12 @@ class MemoryDecoder(CachedDecoder):
         self, parts: DecoderParts, options: StepOptions, source: KerasTensor, memory: KerasTensor
     ):
         super().__init__(parts, options, options.max_length)
-        batch, length = ops.shape(source)
-        layers = parts.decoder.layers
+        batch, layers = ops.shape(source)[0], parts.decoder.layers
         stored = [layer.cross_attention.keys_values(memory) for layer in layers]
         memories = [StaticArrays.of(part) for part in stored] if self._is_static else stored
         kept = self._cache.start([layer.self_attention.nothing(batch) for layer in layers], None)
-        coverage: KerasTensor | tuple = ()
-        if options.coverage_penalty:
-            coverage = no_coverage(batch, options.beam_size, length)
-        self.begin_with(self.state_of(kept, Shared(memories, padding_mask(source)), coverage))
+        shared = Shared(memories, padding_mask(source))
+        self.begin_with(self.state_of(kept, shared, no_coverage(source, options)))
 
     def _memories(self, shared: Shared) -> Iterator[tuple[Stored, KerasTensor]]:
         for memory in shared.memory:

@@ -6,18 +6,10 @@ import keras
 def by_name(model: keras.Model) -> dict[str, keras.Variable]:
     """The weights of a built model by name, like encoder/layer_0/feed_forward/hidden/kernel.
 
-    Args:
-        model: the model; not an ensemble, whose models have equal names.
+    The members of an ensemble have equal names, so it is not such a model.
 
     Raises:
         ValueError: for two weights of one name.
-
-    Example:
-        >>> from tf_transformer import Transformer
-        >>> model = Transformer(vocabulary_size=11)
-        >>> model.build()
-        >>> tuple(by_name(model)["encoder/layer_0/feed_forward/hidden/kernel"].shape)
-        (128, 256)
     """
     weights = {weight.path.removeprefix(f"{model.path}/"): weight for weight in model.weights}
     if len(weights) != len(model.weights):

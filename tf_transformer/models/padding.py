@@ -11,16 +11,12 @@ from keras import KerasTensor, ops
 from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.embedding import AS_INTEGERS
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
+from tf_transformer.layers.shape import flatten_positions, unflatten_positions
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 
 def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, KerasTensor]:
-    """Moves the padding of each row to the end.
-
-    Args:
-        ids: int tensor (B, T) with padding at any place.
-        vocabulary_size: number of token ids, V.
+    """Moves the padding of each row of ids (B, T) to the end.
 
     Returns:
         the moved ids, int (B, T), and the new place of each position, int32 (B, T). Rows with
@@ -47,11 +43,6 @@ def as_read(source: KerasTensor, config: ModelConfig) -> KerasTensor:
     """The source ids (B, S) that an encoder reads.
 
     Without `source_end`, end tokens become padding. The end token of an empty text stays.
-
-    Example:
-        >>> as_read(np.array([[5, 6, 2], [2, 0, 0]]), ModelConfig(source_end=False)).numpy()
-        array([[5, 6, 0],
-               [2, 0, 0]])
     """
     if config.source_end:
         return source
@@ -60,15 +51,7 @@ def as_read(source: KerasTensor, config: ModelConfig) -> KerasTensor:
 
 
 def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:
-    """Moves vectors (B, T, D) of the rows of `tokens_first` back to their first places.
-
-    Args:
-        x: float tensor (B, T, D).
-        places: int32 tensor (B, T), from `tokens_first`.
-
-    Returns:
-        float tensor (B, T, D).
-    """
+    """Moves vectors (B, T, D) back from the places (B, T) that `tokens_first` returned."""
     batch, length = ops.shape(places)
     rows = places + length * ops.arange(batch, dtype="int32")[:, None]
     return unflatten_positions(
@@ -77,12 +60,9 @@ def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:
 
 
 def require_tokens_first(ids: KerasTensor, vocabulary_size: int) -> None:
-    """Checks that ids (B, T) are valid, and that padding is at the end of each row.
+    """Raises an `InputError` if ids (B, T) are not valid, or if padding stands before a token.
 
     A traced graph does not know its values. There, only dtype and axes are checked.
-
-    Raises:
-        InputError: if padding stands before a token, or as in `require_ids`.
     """
     require_ids(ids, vocabulary_size)
     values = _known(ids)
@@ -94,11 +74,7 @@ def require_tokens_first(ids: KerasTensor, vocabulary_size: int) -> None:
 
 
 def require_ids(ids: KerasTensor, vocabulary_size: int) -> None:
-    """Checks that ids are an int tensor (B, T) with values in [0, V).
-
-    Raises:
-        InputError: if they are not.
-    """
+    """Raises an `InputError` if ids are not an int tensor (B, T) with values in [0, V)."""
     dtype = keras.backend.standardize_dtype(ids.dtype)
     if "int" not in dtype or len(ids.shape) != 2:
         raise InputError(

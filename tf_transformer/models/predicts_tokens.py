@@ -1,22 +1,30 @@
 """States to logits: the last step of models that predict tokens (paper section 3.4)."""
 
-import keras
+from dataclasses import asdict
+from typing import Any
+
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.layers.embedding import TokenEmbedding
-from tf_transformer.layers.later.biased_embedding import BiasedEmbedding
-from tf_transformer.layers.later.zero_start_embedding import ZeroStartEmbedding
+from tf_transformer.layers.later.biased_embedding import BiasedEmbedding, ZeroStartEmbedding
+from tf_transformer.models.padding import put_back, tokens_first
+from tf_transformer.models.reads_ids import ReadsIds
 
 
-class PredictsTokens:
-    """A base class that computes the logits of a model. All logits are computed here.
+class PredictsTokens(ReadsIds):
+    """The base class of models that predict tokens. All logits are computed here.
 
     Attributes:
         output_embedding: the embedding; its transposed matrix is the output projection.
     """
 
     output_embedding: TokenEmbedding
+
+    def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None, **options: Any):
+        super().__init__(**options)
+        self.config = ModelConfig.of(config)
+        self.vocabulary_size = vocabulary_size
 
     def logits(self, states: KerasTensor) -> KerasTensor:
         """States (..., D) to logits (..., V)."""
@@ -29,64 +37,80 @@ class PredictsTokens:
         """
         return self.output_embedding.factors(states)
 
-
-def tied_embeddings(
-    config: ModelConfig, target_size: int, source_size: int, dtype: keras.DTypePolicy
-) -> tuple[TokenEmbedding, TokenEmbedding, TokenEmbedding]:
-    """Makes the embeddings of target, source and output (paper section 3.4).
-
-    `config.tie_embeddings` says which of them share one layer.
-
-    Args:
-        config: the configuration of the model.
-        target_size: number of token ids of the target.
-        source_size: number of token ids of the source.
-        dtype: the dtype policy of the layers.
-
-    Returns:
-        the embeddings of target, source and output, in this order.
-
-    Raises:
-        ValueError: see `require_sizes`.
-    """
-    require_sizes(config, target_size, source_size)
-
-    def make(name: str, size: int, d_model: int, makes_logits: bool) -> TokenEmbedding:
-        return embedding_layer(config, makes_logits)(
-            size, d_model, dtype=dtype, name=f"{name}_embedding"
-        )
-
-    is_tied = config.tie_embeddings != "none"
-    target = source = output = make("target", target_size, config.decoder.d_model, is_tied)
-    if config.tie_embeddings != "all":
-        source = make("source", source_size, config.encoder.d_model, False)
-    if not is_tied:
-        output = make("output", target_size, config.decoder.d_model, True)
-    return target, source, output
+    def get_config(self) -> dict[str, Any]:
+        sizes = {"vocabulary_size": self.vocabulary_size, "config": asdict(self.config)}
+        return super().get_config() | sizes
 
 
-def embedding_layer(config: ModelConfig, makes_logits: bool) -> type[TokenEmbedding]:
-    """The class of an embedding. `makes_logits`: whether it is the output projection, too."""
-    if not (makes_logits and config.output_bias):
-        return TokenEmbedding
-    return ZeroStartEmbedding if config.zero_start else BiasedEmbedding
+class PredictsTargets(PredictsTokens):
+    """The base class of models of p(target | source)."""
 
+    has_two_inputs = True
 
-def require_sizes(config: ModelConfig, target_size: int, source_size: int) -> None:
-    """Checks the sizes of the vocabularies of a model.
+    def __init__(
+        self,
+        vocabulary_size: int,
+        config: ModelConfig | dict | None,
+        source_vocabulary_size: int | None,
+        **options: Any,
+    ):
+        super().__init__(vocabulary_size, config, **options)
+        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
 
-    Raises:
-        ValueError: if a size is not positive, or if source and target share a matrix but not a
-            size.
-    """
-    if min(source_size, target_size) <= 0:
-        raise ValueError(
-            f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
-            "(source)."
-        )
-    if config.tie_embeddings == "all" and source_size != target_size:
-        raise ValueError(
-            f"source and target share one embedding matrix (tie_embeddings='all'), so their "
-            f"vocabularies must have the same size, got {source_size} (source) and {target_size} "
-            "(target). Use tie_embeddings='target' or 'none'."
-        )
+    def make_embeddings(self) -> None:
+        """Makes the embeddings of target, source and output (paper section 3.4).
+
+        `tie_embeddings` of the configuration says which of them share one layer.
+
+        Raises:
+            ValueError: if a size is not positive, or if source and target share a matrix but not a
+                size.
+        """
+        config, target_size = self.config, self.vocabulary_size
+        source_size = self.source_vocabulary_size
+        if min(source_size, target_size) <= 0:
+            raise ValueError(
+                f"vocabulary sizes must be positive, got {target_size} (target) and {source_size} "
+                "(source)."
+            )
+        if config.tie_embeddings == "all" and source_size != target_size:
+            raise ValueError(
+                f"source and target share one embedding matrix (tie_embeddings='all'), so their "
+                f"vocabularies must have the same size, got {source_size} (source) and "
+                f"{target_size} (target). Use tie_embeddings='target' or 'none'."
+            )
+        with_bias = ZeroStartEmbedding if config.zero_start else BiasedEmbedding
+        makes_logits = with_bias if config.output_bias else TokenEmbedding
+        is_tied = config.tie_embeddings != "none"
+
+        def make(kind: type[TokenEmbedding], name: str, *sizes: int) -> TokenEmbedding:
+            return kind(*sizes, dtype=self.dtype_policy, name=f"{name}_embedding")
+
+        of_target = makes_logits if is_tied else TokenEmbedding
+        target = source = output = make(of_target, "target", target_size, config.decoder.d_model)
+        if config.tie_embeddings != "all":
+            source = make(TokenEmbedding, "source", source_size, config.encoder.d_model)
+        if not is_tied:
+            output = make(makes_logits, "output", target_size, config.decoder.d_model)
+        self.target_embedding, self.source_embedding, self.output_embedding = target, source, output
+
+    def build(self, input_shape: Any = None) -> None:
+        """Makes all weights. They do not depend on `input_shape`."""
+        for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
+            if not embedding.built:
+                embedding.build((None, None))
+
+    def call(
+        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
+    ) -> KerasTensor:
+        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
+        target, places = tokens_first(inputs[1], self.vocabulary_size)
+        states = self.run((source, target), training=training).states
+        return self.logits(put_back(states, places))
+
+    def run(self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None) -> Any:
+        """Like a call, but returns a record with `states` in place of logits."""
+        raise NotImplementedError
+
+    def get_config(self) -> dict[str, Any]:
+        return super().get_config() | {"source_vocabulary_size": self.source_vocabulary_size}

@@ -5,7 +5,7 @@ from typing import NamedTuple
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.coverage import require_no_penalty
-from tf_transformer.decoding.hypotheses import StepOptions, StepState
+from tf_transformer.decoding.problem import StepOptions, StepState
 from tf_transformer.decoding.static_cache import limited
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stored import KeyValue
@@ -47,11 +47,8 @@ class PromptDecoder(CachedDecoder):
 
     Args:
         parts: the parts of a built model without cross-attention.
-        options: sizes of the search.
+        options: sizes of the search, without a coverage penalty: there is no source to cover.
         source: int tensor (B, S): the prompts, each with the end id, then padding.
-
-    Raises:
-        InputError: if there is a coverage penalty, because there is no source to cover.
     """
 
     def __init__(self, parts: DecoderParts, options: StepOptions, source: KerasTensor):
@@ -95,13 +92,7 @@ class PromptDecoder(CachedDecoder):
 
 
 def align_right(source: KerasTensor) -> KerasTensor:
-    """Moves the padding of prompts to the left, adds the start id and drops the end id.
-
-    Args:
-        source: int tensor (B, S); each row has its tokens, the end id, then padding.
-
-    Returns:
-        int tensor (B, S): padding, the start id, then the tokens.
+    """Moves the padding of prompts (B, S) to the left, adds the start id and drops the end id.
 
     Example:
         >>> np.asarray(align_right(np.array([[7, 8, 2], [9, 2, 0], [2, 0, 0]]))).tolist()

@@ -1,6 +1,5 @@
 """The predecessor of the Transformer: a GRU encoder, and a GRU decoder with attention."""
 
-from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import keras
@@ -8,7 +7,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
-from tf_transformer.decoding.hypotheses import StepOptions, StepState
+from tf_transformer.decoding.problem import StepOptions, StepState
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
@@ -18,40 +17,34 @@ from tf_transformer.layers.later.recurrent import (
     LuongDecoder,
     RecurrentDecoder,
 )
-from tf_transformer.models.outputs import RecurrentOutput
-from tf_transformer.models.padding import put_back, require_tokens_first, tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
-from tf_transformer.models.reads_ids import ReadsIds
+from tf_transformer.models.padding import require_tokens_first
+from tf_transformer.models.predicts_tokens import PredictsTargets
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
 
 
+class RecurrentOutput(NamedTuple):
+    """The results of a forward pass."""
+
+    states: KerasTensor  # (B, T, D), the decoder's output; `logits` makes logits from it
+    memory: KerasTensor  # (B, S, D'), the encoder's output
+    cross_attention: list[KerasTensor]  # one (B, 1, T, S); row t: the token predicted at t
+
+
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class RecurrentModel(PredictsTokens, ReadsIds):
+class RecurrentModel(PredictsTargets):
     """p(target | source) by a bidirectional GRU encoder and a GRU decoder with attention.
 
     The architecture is Bahdanau et al. (2015) or Luong et al. (2015). The model can replace a
     `Transformer` in tasks, searches and exports. It reads these fields of the configuration:
     `architecture` (bahdanau or luong), the numbers of layers, `d_model`, `encoder_d_model`,
     `tie_embeddings`, and `dropout_rate` for embeddings, outputs and between encoder layers.
-
-    Args:
-        vocabulary_size: number of token ids, V.
-        config: sizes and variants; a `ModelConfig`, or its fields as a dict.
-        source_vocabulary_size: see `Transformer`.
-
-    Call arguments:
-        inputs: (source, target), int tensors (B, S) and (B, T); 0 is padding, at any place.
-        training: whether dropout is on.
-
-    Returns:
-        logits, float tensor (B, T, V). `run` returns `RecurrentOutput` with the attention weights.
-        It takes padding only at the end of a row.
+    `Transformer` describes arguments, calls and errors.
 
     Raises:
-        InputError: if a value is not an id, or if the source has no positions.
-        ValueError: if the architecture is not recurrent, or if `encoder_d_model` is odd.
+        InputError: also if the source has no positions.
+        ValueError: also if the architecture is not recurrent, or if `encoder_d_model` is odd.
 
     Example:
         >>> model = RecurrentModel(vocabulary_size=11, config=ModelConfig(architecture="luong"))
@@ -60,8 +53,6 @@ class RecurrentModel(PredictsTokens, ReadsIds):
         TensorShape([1, 3, 11])
     """
 
-    has_two_inputs = True
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -69,41 +60,31 @@ class RecurrentModel(PredictsTokens, ReadsIds):
         source_vocabulary_size: int | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
-        self.config = config = ModelConfig.of(config)
-        self.vocabulary_size = vocabulary_size
-        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        encoder, decoder, policy = config.encoder, config.decoder, self.dtype_policy
+        super().__init__(vocabulary_size, config, source_vocabulary_size, **kwargs)
+        config, policy = self.config, self.dtype_policy
+        encoder, decoder = config.encoder, config.decoder
         if config.architecture not in DECODERS or encoder.d_model % 2:
             raise ValueError(
                 f"expected the architecture {' or '.join(DECODERS)} and an even encoder_d_model, "
                 "because each of two directions gets half of it, got "
                 f"{config.architecture!r} and {encoder.d_model}."
             )
-        self.encoder_layers = [
-            keras.layers.Bidirectional(
-                keras.layers.GRU(
-                    encoder.d_model // 2, return_sequences=True, dtype=policy, name="gru"
-                ),
-                dtype=policy,
-                name=f"encoder_{i}",
-            )
-            for i in range(encoder.num_layers)
-        ]
+
+        def both_directions(name: str) -> keras.layers.Layer:
+            size = encoder.d_model // 2
+            gru = keras.layers.GRU(size, return_sequences=True, dtype=policy, name="gru")
+            return keras.layers.Bidirectional(gru, dtype=policy, name=name)
+
+        self.encoder_layers = [both_directions(f"encoder_{i}") for i in range(encoder.num_layers)]
         self.decoder = DECODERS[config.architecture](
             decoder.num_layers, decoder.d_model, dtype=policy, name="decoder"
         )
-        self.target_embedding, self.source_embedding, self.output_embedding = tied_embeddings(
-            config, vocabulary_size, self.source_vocabulary_size, policy
-        )
+        self.make_embeddings()
         self.dropout = Dropout(config.dropout_rate, dtype=policy)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes all weights. They do not depend on `input_shape`."""
+        super().build()
         encoder, decoder = self.config.encoder.d_model, self.config.decoder.d_model
-        for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
-            if not embedding.built:
-                embedding.build((None, None))
         for layer in self.encoder_layers:
             layer.build((None, None, encoder))
         self.dropout.build((None, None, encoder))
@@ -123,21 +104,10 @@ class RecurrentModel(PredictsTokens, ReadsIds):
             x = ops.where(mask[..., None], x, 0.0)
         return x
 
-    def call(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> KerasTensor:
-        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
-        target, places = tokens_first(inputs[1], self.vocabulary_size)
-        states = self.run((source, target), training=training).states
-        return self.logits(put_back(states, places))
-
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
     ) -> RecurrentOutput:
-        """Like a call without the logits, for rows with padding at the end only.
-
-        `logits` makes the logits from `states`.
-        """
+        """Like a call without the logits, for rows with padding at the end only."""
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
         memory = self.encode(source, training)
@@ -151,13 +121,6 @@ class RecurrentModel(PredictsTokens, ReadsIds):
     def step_function(self, source: KerasTensor, options: StepOptions) -> "RecurrentStep":
         """Makes the step function of a search for the targets of source ids (B, S)."""
         return RecurrentStep(self, source, options)
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "vocabulary_size": self.vocabulary_size,
-            "source_vocabulary_size": self.source_vocabulary_size,
-            "config": asdict(self.config),
-        }
 
 
 class PerHypothesis(NamedTuple):
@@ -176,17 +139,9 @@ class PerSentence(NamedTuple):
 
 
 class RecurrentStep:
-    """A recurrent decoder as the step function of a search; see `decoding.StepFunction`.
+    """A recurrent decoder as the step function of a search for the targets of ids (B, S).
 
-    The state has a fixed size and needs no cache.
-
-    Args:
-        model: the built model.
-        source: int tensor (B, S) of ids.
-        options: sizes of the search.
-
-    Attributes:
-        start: the state before the first step.
+    `decoding.StepFunction` describes the call. The state has a fixed size and needs no cache.
     """
 
     cache_schedule = None
@@ -196,12 +151,9 @@ class RecurrentStep:
         self._beta = options.coverage_penalty
         self._logits = step_logits(model.output_embedding)
         memory, mask = model.encode(source), ops.not_equal(source, PAD_ID)
-        coverage: KerasTensor | tuple = ()
-        if self._beta:
-            batch, length = ops.shape(source)
-            coverage = no_coverage(batch, options.beam_size, length)
+        decoder = model.decoder.start(memory, mask, options.beam_size)
         self.start = StepState(
-            PerHypothesis(model.decoder.start(memory, mask, options.beam_size), coverage),
+            PerHypothesis(decoder, no_coverage(source, options)),
             PerSentence(memory, model.decoder.attention.keys(memory), mask[:, None]),
         )
 

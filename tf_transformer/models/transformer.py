@@ -1,27 +1,34 @@
 """The Transformer (paper section 3): source ids and target ids to logits."""
 
-from dataclasses import asdict
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import KerasTensor
 
 from tf_transformer.config import ModelConfig
-from tf_transformer.decoding.hypotheses import StepOptions
+from tf_transformer.decoding.problem import StepOptions
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.encodings import make_position
 from tf_transformer.layers.masks import padding_mask
 from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.models.cached_decoder import DecoderParts
 from tf_transformer.models.memory_decoder import MemoryDecoder
-from tf_transformer.models.outputs import TransformerOutput
-from tf_transformer.models.padding import as_read, put_back, require_tokens_first, tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTokens, tied_embeddings
-from tf_transformer.models.reads_ids import ReadsIds
+from tf_transformer.models.padding import as_read, require_tokens_first
+from tf_transformer.models.predicts_tokens import PredictsTargets
+
+
+class TransformerOutput(NamedTuple):
+    """The results of a forward pass; lists have one entry for each layer."""
+
+    states: KerasTensor  # (B, T, D), the decoder's output; `logits` makes logits from it
+    memory: KerasTensor  # (B, S, D'), the encoder's output
+    encoder_attention: list  # (B, H, S, S), rows sum to 1, or as the class of attention says
+    decoder_attention: list  # (B, H, T, T), or as the class of attention says
+    cross_attention: list[KerasTensor]  # (B, H, T, S); row t belongs to the token predicted at t
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
-class Transformer(PredictsTokens, ReadsIds):
+class Transformer(PredictsTargets):
     """p(target | source), as logits of each next target token (paper section 3).
 
     Ids are integers in [0, V). Id 0 is padding, which nothing attends to. Padding may stand
@@ -53,8 +60,6 @@ class Transformer(PredictsTokens, ReadsIds):
         TensorShape([1, 3, 11])
     """
 
-    has_two_inputs = True
-
     def __init__(
         self,
         vocabulary_size: int,
@@ -62,44 +67,28 @@ class Transformer(PredictsTokens, ReadsIds):
         source_vocabulary_size: int | None = None,
         **kwargs: Any,
     ):
-        super().__init__(**kwargs)
-        self.config = config = ModelConfig.of(config)
-        self.vocabulary_size = vocabulary_size
-        self.source_vocabulary_size = source_vocabulary_size or vocabulary_size
-        policy = {"dtype": self.dtype_policy}
+        super().__init__(vocabulary_size, config, source_vocabulary_size, **kwargs)
+        config, policy = self.config, {"dtype": self.dtype_policy}
         of_source = make_position(config.encoder, False, name="source_position", **policy)
         of_target = make_position(config.decoder, True, name="target_position", **policy)
         # Checkpoints hold the weights in the order of these attributes.
         self.encoder = Encoder(config.encoder, of_source.on_scores(), name="encoder", **policy)
         self.decoder = Decoder(config.decoder, of_target.on_scores(), name="decoder", **policy)
-        self.target_embedding, self.source_embedding, self.output_embedding = tied_embeddings(
-            config, vocabulary_size, self.source_vocabulary_size, self.dtype_policy
-        )
+        self.make_embeddings()
         self.source_position, self.target_position = of_source, of_target
         self.source_dropout = Dropout(config.dropout_rate, **policy)
         self.target_dropout = Dropout(config.dropout_rate, **policy)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes all weights. They do not depend on `input_shape`."""
+        super().build()
         source = (None, None, self.config.encoder.d_model)
         target = (None, None, self.config.decoder.d_model)
-        for embedding in (self.target_embedding, self.source_embedding, self.output_embedding):
-            if not embedding.built:
-                embedding.build((None, None))
         self.source_position.build(source)
         self.target_position.build(target)
         self.source_dropout.build(source)  # no weights, but `summary` shows the shape
         self.target_dropout.build(target)
         self.encoder.build(source)
         self.decoder.build(target, source)
-
-    def call(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> KerasTensor:
-        source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
-        target, places = tokens_first(inputs[1], self.vocabulary_size)
-        states = self.run((source, target), training=training).states
-        return self.logits(put_back(states, places))
 
     def run(
         self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
@@ -139,10 +128,3 @@ class Transformer(PredictsTokens, ReadsIds):
             self.target_embedding, self.target_position, self.decoder, self.output_embedding
         )
         return MemoryDecoder(parts, options, as_read(source, self.config), self.encode(source))
-
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {
-            "vocabulary_size": self.vocabulary_size,
-            "source_vocabulary_size": self.source_vocabulary_size,
-            "config": asdict(self.config),
-        }

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.layers.flatten import flatten_positions
+from tf_transformer.layers.shape import flatten_positions
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
 
 MASK_ID = UNK_ID  # no text has this id: bytes spell what the vocabulary lacks, even "<unk>"
@@ -28,10 +28,8 @@ class WordMasking(keras.layers.Layer):
 
     The model predicts all ids of a chosen word. It reads 80% of them as `MASK_ID`, 10% as a random
     id and 10% unchanged. Each id is drawn independently (Devlin et al. 2019, section 3.1, with the
-    whole-word masking of their later models).
-
-    In training, each call draws new numbers. Otherwise the numbers depend on the ids of a row only:
-    every call, batch and padding gives the same numbers.
+    whole-word masking of their later models). In training, each call draws new numbers. Otherwise
+    the numbers depend on the ids of a row only: every call, batch and padding gives the same ones.
 
     Args:
         vocabulary_size: number of token ids, V.
@@ -42,15 +40,6 @@ class WordMasking(keras.layers.Layer):
         words: int tensor (B, T), the number of the word of each id: at least 1 and below T. Ids
             with the number 0 are never chosen.
         training: whether each call draws new numbers.
-
-    Returns:
-        `MaskedIds`, int32 (B, T) each.
-
-    Example:
-        >>> masking = WordMasking(vocabulary_size=300)
-        >>> inputs, labels = masking(np.array([[270, 271, 2]]), np.array([[1, 1, 0]]))
-        >>> inputs.shape, labels.shape
-        (TensorShape([1, 3]), TensorShape([1, 3]))
     """
 
     def __init__(self, vocabulary_size: int, seed: int | None = None, **kwargs: Any):
@@ -81,16 +70,12 @@ class WordMasking(keras.layers.Layer):
 
 
 def at_masks(labels: KerasTensor, states: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
-    """Selects labels and states for the loss: a quarter of all positions and 64 more.
+    """Selects labels (B, T) and states (B, T, D): a quarter of all positions and 64 more.
 
-    Masked positions come first. A small model spends most of its time on logits, so this loss costs
-    a quarter of the time of a loss over all positions. If a batch has more masked ids than places,
-    the rest does not count. With words of up to four ids, such a batch is nine standard deviations
-    away.
-
-    Args:
-        labels: int tensor (B, T), 0 where nothing is masked.
-        states: float tensor (B, T, D).
+    Masked positions, whose label is not 0, come first. A small model spends most of its time on
+    logits, so this loss costs a quarter of the time of a loss over all positions. If a batch has
+    more masked ids than places, the rest does not count. With words of up to four ids, such a batch
+    is nine standard deviations away.
 
     Returns:
         labels (R,) and states (R, D), with R = B · T // 4 + 64 or B · T if this is less.

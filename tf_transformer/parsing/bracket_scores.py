@@ -6,8 +6,9 @@ end a label. A sentence is an error if its words differ from the reference, and 
 prediction is empty. Such sentences do not change the scores.
 """
 
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tf_transformer.errors import InputError
@@ -50,11 +51,9 @@ class BracketCounts(NamedTuple):
 
 
 def score_trees(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float | int]:
-    """Scores predicted trees, each against one reference.
+    """Scores predicted trees, each against one reference; all trees are lines.
 
-    Args:
-        predictions: trees as lines. Empty lines are skipped.
-        references: trees as lines.
+    Empty predictions are skipped.
 
     Returns:
         the scores by name: f1, precision, recall and complete_match in percent; sentences, errors
@@ -90,10 +89,11 @@ def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
     own = keep
     if len(tree.leaves()) != len(keep):  # without the punctuation of one of them
         own = [tag not in DELETED_TAGS for _, tag in tree.pos()]
-    words = [
-        _kept(map(comparable, each.leaves()), flags) for each, flags in ((gold, keep), (tree, own))
-    ]
-    if words[0] != words[1]:
+    words, right = (
+        list(itertools.compress(map(comparable, one.leaves()), flags))
+        for one, flags in ((tree, own), (gold, keep))
+    )
+    if words != right:
         return BracketCounts(errors=1)
     expected, predicted = brackets(gold, keep), brackets(tree, own)
     return BracketCounts(
@@ -105,20 +105,11 @@ def _compare(prediction: str, gold: Tree, place: str) -> BracketCounts:
     )
 
 
-def _kept(words: Iterable[str], keep: Sequence[bool]) -> list[str]:
-    return [word for word, is_kept in zip(words, keep, strict=True) if is_kept]
-
-
 def brackets(tree: Tree, keep: Sequence[bool]) -> Counter[tuple[str, int, int]]:
-    """Counts the brackets of a tree.
+    """Counts the brackets of a cleaned tree; `keep` says for each word whether it counts.
 
-    Args:
-        tree: a cleaned tree.
-        keep: for each word, whether it counts.
-
-    Returns:
-        the count of each bracket. A bracket is its label, its first word and its end, the word
-        after its last word. Words are numbered from 0 on.
+    A bracket is its label, its first word and its end, the word after its last word. Words are
+    numbered from 0 on.
     """
     counts: Counter[tuple[str, int, int]] = Counter()
     is_kept = iter(keep)

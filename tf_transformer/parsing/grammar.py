@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.hypotheses import NEG_INF
+from tf_transformer.decoding.problem import NEG_INF
 from tf_transformer.parsing.linearization import CLOSE, END, OPEN, WORD, Actions
 
 START = -1  # the kind of the last action if there is none
@@ -49,9 +49,6 @@ def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
         words: number of words of the sentence.
         room: number of actions up to the limit, with the end.
         in_order: whether the linearization is `in_order`; otherwise it is `brackets`.
-
-    Returns:
-        `Allowed`.
     """
     depth, last = state.depth, state.last
     left = words - state.words
@@ -85,34 +82,23 @@ class TreeGrammar:
     """Restricts a search to sequences of actions that are trees over the words of a sentence.
 
     The sentence says which word comes next. So the action that takes the next word gets the sum of
-    the probabilities of all actions that take words.
-
-    Args:
-        actions: the actions of the tokenizer.
+    the probabilities of all actions that take words. Actions that are not allowed get `NEG_INF`.
 
     Call arguments:
         log_probabilities: float32 tensor (B, W, V), log-probabilities of the next actions.
         ids: int32 tensor (B, W, L), the actions so far, which must be valid.
         index: int32 scalar, the number of actions so far.
         facts: int32 tensor (B, 2 + S), from `facts`.
-
-    Returns:
-        float32 tensor (B, W, V): log-probabilities; `NEG_INF` for actions that are not allowed.
     """
 
     def __init__(self, actions: Actions):
         self.actions = actions
 
     def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
-        """Makes the facts of sentences.
+        """The facts of sentences with source ids (B, S) and the largest numbers of actions (B,).
 
-        Args:
-            source: int tensor (B, S) of source ids.
-            limits: int tensor (B,), the largest number of actions.
-
-        Returns:
-            int32 tensor (B, 2 + S): the number of words, the limit, and the action that takes each
-            word, padded with 0.
+        They are int32 (B, 2 + S): the number of words, the limit, and the action that takes each
+        word, padded with 0.
         """
         of_words = ops.take(ops.convert_to_tensor(self.actions.word_actions), source, axis=0)
         size, is_word = ops.shape(source)[1], of_words > 0

@@ -68,20 +68,14 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
 class Actions:
     """The actions among the ids of a tokenizer.
 
-    Attributes:
-        kinds: int32 array (V,), the kind of each id: `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`.
-        labels: for each id, the label of the bracket that it opens or closes, or "".
-        closings: int32 array (V,): for an id that opens a bracket, the id that closes it; else 0.
-        word_actions: int32 array (V,): for the first piece of a word, the action that takes the
-            word; else 0.
-        in_order: whether the linearization is `in_order`.
+    The arrays are int32 (V,).
     """
 
-    kinds: np.ndarray
-    labels: list[str]
-    closings: np.ndarray
-    word_actions: np.ndarray
-    in_order: bool
+    kinds: np.ndarray  # of each id: `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`
+    labels: list[str]  # for each id, the label of the bracket that it opens or closes, or ""
+    closings: np.ndarray  # for an id that opens a bracket, the id that closes it; else 0
+    word_actions: np.ndarray  # for the first piece of a word, the action that takes it; else 0
+    in_order: bool  # whether the linearization is `in_order`
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "Actions":
@@ -93,7 +87,7 @@ class Actions:
             kinds[i] = _kind(name)
         kinds[EOS_ID] = END
         brackets = np.isin(kinds, (OPEN, CLOSE))
-        labels = [name[2:-1] if each else "" for name, each in zip(names, brackets, strict=True)]
+        labels = [name[2:-1] if named else "" for name, named in zip(names, brackets, strict=True)]
         in_order = UNNAMED_CLOSING in ids
         closings = np.zeros(len(names), np.int32)
         for opened in np.flatnonzero(kinds == OPEN):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from tf_transformer.decoding.hypotheses import set_column
+from tf_transformer.decoding.problem import set_column
 from tf_transformer.parsing.grammar import START, UNLIMITED, State, allowed
 from tf_transformer.parsing.linearization import CLOSE, OPEN, OTHER, WORD, Actions
 from tf_transformer.parsing.words import leaf_in_graph
@@ -35,7 +35,7 @@ def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
         actions: the actions of the tokenizer.
 
     Returns:
-        string tensor (R,), a tree as a line for each row; "" for a sentence without words.
+        string tensor (R,), each tree as a line; "" for a sentence without words.
     """
     valid = _valid(ids, words, actions)
     order = tf.argsort(valid.order, axis=1)
@@ -51,7 +51,7 @@ def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
 
 def _after(state: State, kind: tf.Tensor, in_order: bool) -> State:
     """Makes the state after an action of each row. A row without an action keeps its state."""
-    is_word, is_open, is_close = (tf.cast(kind == each, tf.int32) for each in (WORD, OPEN, CLOSE))
+    is_word, is_open, is_close = (tf.cast(kind == one, tf.int32) for one in (WORD, OPEN, CLOSE))
     in_run = kind == OPEN
     if in_order:
         in_run |= (kind == CLOSE) & (state.last == OPEN)

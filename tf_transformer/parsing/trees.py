@@ -5,9 +5,11 @@ parses the text of a tree.
 """
 
 import glob
+import itertools
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -31,21 +33,16 @@ class TreeText(NamedTuple):
 
 
 def tree_files(paths: str) -> list[pathlib.Path]:
-    """Finds the bracket files that an option names.
+    """The bracket files that an option names: files, folders and patterns such as wsj/0[2-9].
 
-    Args:
-        paths: files, folders, and patterns such as wsj/0[2-9], separated by commas. A folder stands
-            for all its .mrg files. Files of a folder or pattern are sorted by the numbers in their
-            paths.
-
-    Raises:
-        InputError: if a part names no file.
+    Commas separate them. A folder stands for all its .mrg files. Files of a folder or pattern are
+    sorted by the numbers in their paths.
     """
     found: list[pathlib.Path] = []
     for part in split_paths(paths):
-        names = [part] if os.path.exists(part) else glob.glob(part)
-        named = [pathlib.Path(path) for path in names]
-        files = [file for path in named for file in _files_of(path)]
+        named = map(pathlib.Path, [part] if os.path.exists(part) else glob.glob(part))
+        within = (path.rglob("*.mrg") if path.is_dir() else [path] for path in named)
+        files = list(itertools.chain.from_iterable(within))
         if not files:
             raise InputError(
                 f"expected a file, a folder with .mrg files or a pattern of them, but {part} names "
@@ -55,10 +52,6 @@ def tree_files(paths: str) -> list[pathlib.Path]:
     return found
 
 
-def _files_of(path: pathlib.Path) -> list[pathlib.Path]:
-    return list(path.rglob("*.mrg")) if path.is_dir() else [path]
-
-
 def _by_number(path: pathlib.Path) -> list[tuple[int, str]]:
     """Makes a sort key that puts wsj_9 before wsj_10."""
     parts = re.split(r"(\d+)", str(path))
@@ -66,10 +59,7 @@ def _by_number(path: pathlib.Path) -> list[tuple[int, str]]:
 
 
 def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
-    """Reads the trees of `tree_files(paths)`.
-
-    Yields:
-        each tree, cleaned, and its place.
+    """Reads the trees of `tree_files(paths)`; yields each tree, cleaned, and its place.
 
     Raises:
         InputError: if brackets do not match, if text stands outside trees, or if a tree has no
@@ -81,15 +71,7 @@ def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
 
 
 def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeText]:
-    """Divides the lines of a file into the texts of trees.
-
-    Args:
-        lines: the lines.
-        name: name of the file, for places and errors.
-
-    Raises:
-        InputError: if brackets do not match, or if text stands outside trees.
-    """
+    """Divides the lines of the file with this name into the texts of trees."""
     tokens: list[str] = []
     depth = first = 0
     for number, line in enumerate(lines, 1):
@@ -114,15 +96,7 @@ def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeT
 
 
 def parse(text: str, place: str) -> Tree:
-    """Parses a tree. Each bracket must hold other brackets, or a tag and a word.
-
-    Args:
-        text: the tree in brackets.
-        place: the place of the tree, for errors.
-
-    Raises:
-        InputError: if the text is not such a tree, or if NLTK is missing.
-    """
+    """Parses a tree. Each bracket must hold other brackets, or a tag and a word."""
     try:
         from nltk.tree import Tree
     except ImportError as error:
@@ -146,15 +120,7 @@ def parse(text: str, place: str) -> Tree:
 
 
 def clean(tree: Tree, place: str) -> Tree:
-    """Removes traces, empty brackets, function tags, indices and the outer bracket of a tree.
-
-    Args:
-        tree: the tree.
-        place: the place of the tree, for errors.
-
-    Raises:
-        InputError: if no word remains.
-    """
+    """Removes traces, empty brackets, function tags, indices and the outer bracket of a tree."""
     cleaned = _clean(tree)
     if cleaned is None:
         raise InputError(f"{place}: expected a tree with words, got one without words.")
@@ -168,12 +134,9 @@ def clean(tree: Tree, place: str) -> Tree:
 def _clean(tree: Tree) -> Tree | None:
     if is_word(tree):
         return None if tree.label() == TRACE else tree
-    children = [child for child in map(_clean, filter(_is_tree, tree)) if child is not None]
+    branches = (child for child in tree if not isinstance(child, str))
+    children = [child for child in map(_clean, branches) if child is not None]
     return type(tree)(without_function(tree.label()), children) if children else None
-
-
-def _is_tree(node: Tree | str) -> bool:
-    return not isinstance(node, str)
 
 
 def without_function(label: str) -> str:
@@ -188,9 +151,7 @@ def is_word(tree: Tree) -> bool:
 
 def one_line(tree: Tree) -> str:
     """Writes a tree as one line of a bracket file."""
-    if is_word(tree):
-        return f"({tree.label()} {tree[0]})"
-    return f"({tree.label()} {' '.join(map(one_line, tree))})"
+    return tree.pformat(margin=sys.maxsize)
 
 
 def map_words(tree: Tree, change: Callable[[str, str], Sequence[str]]) -> Tree:

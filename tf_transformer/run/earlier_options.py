@@ -21,18 +21,7 @@ CONSTANTS: dict[str, dict[str, Any]] = {
 
 
 def task_named(options: Any) -> str:
-    """The name of the task in the options of a file; "" if the file names no task.
-
-    Args:
-        options: the content of the file.
-
-    Raises:
-        InputError: for a name that is not text.
-
-    Example:
-        >>> task_named({"task": "parsing"}), task_named({"task": {"name": "parsing"}})
-        ('parsing', 'parsing')
-    """
+    """The name of the task in the content of a file; "" if the file names no task."""
     task = options.get("task", "") if isinstance(options, Mapping) else ""
     name = task.get("name", "") if isinstance(task, Mapping) else task
     if not isinstance(name, str):
@@ -49,14 +38,6 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
         options: the options in the file, by group.
         task: the name of the task.
         trains: whether the options are for training, so that constants need their value.
-
-    Raises:
-        InputError: for an unknown task, and for another value of a constant in training.
-
-    Example:
-        >>> present_options({"task": "parsing", "decode": {"beam_size": 2, "grammar": False}},
-        ...                 "parsing")
-        {'decode': {'beam_size': 2}, 'task': {'grammar': False}}
     """
     groups: dict[str, Any] = dict(options)
     moved: dict[str, Any] = {}
@@ -84,9 +65,5 @@ def _require_constant(name: str, value: Any, constant: Any) -> None:
 
 
 def own_options(options: type[TaskOptions]) -> list[str]:
-    """The names of a task's options; `name` is left out.
-
-    Args:
-        options: the class of the options.
-    """
+    """The names of a task's options; `name` is left out."""
     return [name for name in options.__match_args__ if name != "name"]

@@ -4,15 +4,10 @@ import re
 from collections.abc import Iterable
 
 # The parts of all models in this order; the first pattern that matches a name counts.
-_PARTS = tuple(
-    map(
-        re.compile,
-        (
-            *(r"encoder/embedding/", r"encoder/position/", r"encoder_?\d*/", r"source_position/"),
-            *(r"position/", r"decoder/", r"target_position/", r"hidden/", r"norm/", r"head/"),
-            *(r"target_embedding/", r"source_embedding/", r"output_embedding/", r"embedding/"),
-        ),
-    )
+_PARTS = (
+    *("encoder/embedding/", "encoder/position/", r"encoder_?\d*/", "source_position/"),
+    *("position/", "decoder/", "target_position/", "hidden/", "norm/", "head/"),
+    *("target_embedding/", "source_embedding/", "output_embedding/", "embedding/"),
 )
 # Words of names, in the order in which a layer had its parts.
 _WORDS = (
@@ -25,22 +20,14 @@ _WORDS = (
 
 
 def earlier_order(names: Iterable[str], learned_positions: bool) -> list[str]:
-    """Names of weights in the order of their numbers.
+    """The names of all weights of a model in the order of their numbers.
 
-    Args:
-        names: the names of all weights of a model.
-        learned_positions: whether the model has `model.position` learned. A Transformer had these
-            tables last; other tables belonged to the stacks.
-
-    Example:
-        >>> earlier_order(["decoder/layer_10/feed_forward/output/bias",
-        ...     "decoder/layer_9/feed_forward/output/kernel",
-        ...     "decoder/layer_10/feed_forward/output/kernel"], learned_positions=False)[1]
-        'decoder/layer_10/feed_forward/output/kernel'
+    With `model.position` learned, a Transformer had these tables last. Other tables belonged to the
+    stacks.
     """
 
     def place(name: str) -> tuple:
-        part = next(i for i, pattern in enumerate(_PARTS) if pattern.match(name))
+        part = next(i for i, pattern in enumerate(_PARTS) if re.match(pattern, name))
         is_last = learned_positions and re.match(r"(source|target)_position/", name) is not None
         return is_last, part, [_place(word) for word in name.split("/")]
 

@@ -83,11 +83,7 @@ class RunFolder:
         return (self.resume / "checkpoint").is_file()  # TensorFlow's list of checkpoints
 
     def weights(self, average: int | str) -> pathlib.Path:
-        """The folder with the checkpoints for a choice of weights.
-
-        Args:
-            average: the choice, as in `DecodeConfig.average`.
-        """
+        """The folder with the checkpoints for a choice of weights, `DecodeConfig.average`."""
         return {"best": self.best, "ema": self.resume}.get(str(average), self.checkpoints)
 
     def files(self) -> list[pathlib.Path]:
@@ -100,10 +96,7 @@ class RunFolder:
 
     @property
     def start_mark(self) -> str:
-        """The mark of a training run that has no checkpoint yet; differs for each start.
-
-        Empty for any other folder.
-        """
+        """The mark of a start without a checkpoint yet, different for each start; else ""."""
         mark = self.starting.read_bytes() if self.starting.is_file() else b""
         return mark.decode("utf-8", "replace") if mark.startswith(_MARK) else ""
 
@@ -134,15 +127,7 @@ class RunFolder:
     def load_config(
         self, task_options: Mapping[str, Any] | None = None, **decode_options: Any
     ) -> Config:
-        """Reads the configuration, and replaces options of the task and of the search.
-
-        Args:
-            task_options: new values for options of the run's task, by name; None keeps a value.
-            **decode_options: new values for fields of `DecodeConfig`; None keeps a value.
-
-        Raises:
-            InputError: for a file that is missing or cut short, an unknown option or a bad value.
-        """
+        """Reads the configuration, and replaces options as `Run.load`."""
         config = self._load_config()
         task = replaced(config.task, task_options or {}, f"the task {config.task.name}")
         decode = replaced(config.decode, decode_options, "the search")
@@ -171,11 +156,7 @@ class RunFolder:
         write_whole(self.execution, json.dumps(execution))
 
     def load_execution(self) -> dict[str, Any] | None:
-        """Reads the execution of updates; None for a run without this file.
-
-        Raises:
-            InputError: when the file is broken.
-        """
+        """Reads the execution of updates; None for a run without this file."""
         if not self.execution.is_file():
             return None
         try:
@@ -199,11 +180,7 @@ class RunFolder:
         write_whole(self.samples, "".join(one_line(text) + "\n" for text in texts))
 
     def load_samples(self) -> list[str]:
-        """Reads the sample texts.
-
-        Raises:
-            InputError: when the file is missing or broken.
-        """
+        """Reads the sample texts; raises an `InputError` for a missing or broken file."""
         try:
             return self.samples.read_text("utf-8").split("\n")[:-1]
         except (OSError, UnicodeDecodeError) as error:
@@ -225,10 +202,7 @@ class RunFolder:
 
 
 def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
-    """The folders of an ensemble, "runs/a,runs/b"; the folder itself for one run.
-
-    A folder may have commas in its name.
-    """
+    """The folders of an ensemble, "runs/a,runs/b"; one folder may have commas in its name."""
     if not isinstance(run_dir, str) or os.path.exists(run_dir):
         return [run_dir]
     return [name for name in map(str.strip, run_dir.split(",")) if name] or [run_dir]
@@ -236,11 +210,7 @@ def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
 
 @functools.lru_cache(maxsize=4)
 def _parse(content: bytes) -> Config:
-    """The configuration in the content of a file; cached, because commands need it several times.
-
-    Raises:
-        InputError: for an unknown key or a bad value.
-    """
+    """The configuration in the content of a file; cached, as commands read it several times."""
     import jsonargparse
     import yaml
 

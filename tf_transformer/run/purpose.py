@@ -11,13 +11,7 @@ from tf_transformer.errors import InputError
 
 
 def direction_of(config: Config) -> tuple[str, ...]:
-    """The languages of the source and the target of a translator; (): unknown, or another task.
-
-    Example:
-        >>> from tf_transformer.config import DataConfig
-        >>> direction_of(Config(data=DataConfig(train_source="a.de", train_target="a.en")))
-        ('de', 'en')
-    """
+    """The languages of the source and the target of a translator; (): unknown, or another task."""
     source, target = run_languages(config)
     if source and target and config.task.name == "translation":
         return source, target
@@ -25,16 +19,10 @@ def direction_of(config: Config) -> tuple[str, ...]:
 
 
 def require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str | None) -> None:
-    """Checks that the runs of an ensemble have one task, direction, target tag and form of output.
+    """Raises an `InputError` if the runs of an ensemble, by name, differ in their purpose.
 
-    A warning on stderr says that a direction is unknown.
-
-    Args:
-        runs: the names of the runs, and their configurations.
-        target_tag: the target tag that was given for all runs; None: each run has its own.
-
-    Raises:
-        InputError: for runs with different purposes.
+    They need one task, direction, form of output, and target tag if none is given for all runs. A
+    warning on stderr says that a direction is unknown.
     """
     (first, config), *others = runs
     names = [
@@ -53,8 +41,14 @@ def require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str |
                     f"the runs of an ensemble need one {name}, but it is {our_value!r} in {first} "
                     f"and {other_value!r} in {other}."
                 )
-    for one, another in itertools.combinations(runs, 2):
-        _require_one_direction(one, another)
+    known = [(name, run, way) for name, run in runs if (way := direction_of(run))]
+    for (one, run, way), (another, _, other_way) in itertools.combinations(known, 2):
+        sides = 1 if run.decode.target_tag else 2  # a target tag decides the target language
+        if differ(way[:sides], other_way[:sides]):
+            raise InputError(
+                f"the runs of an ensemble need one direction, but {one} translates from {way[0]} "
+                f"to {way[1]}, and {another} from {other_way[0]} to {other_way[1]}."
+            )
     unknown = [str(name) for name, run in runs if not direction_of(run)]
     if others and unknown and config.task.name == "translation":
         print(
@@ -62,16 +56,3 @@ def require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str |
             "that the runs of this ensemble translate in one direction",
             file=sys.stderr,
         )
-
-
-def _require_one_direction(one: tuple[object, Config], other: tuple[object, Config]) -> None:
-    """Checks the directions of two translators. A target tag decides the target language."""
-    names, config = (one[0], other[0]), one[1]
-    ours, theirs = direction_of(config), direction_of(other[1])
-    if ours and theirs:
-        sides = 1 if config.decode.target_tag else 2
-        if differ(ours[:sides], theirs[:sides]):
-            raise InputError(
-                f"the runs of an ensemble need one direction, but {names[0]} translates from "
-                f"{ours[0]} to {ours[1]}, and {names[1]} from {theirs[0]} to {theirs[1]}."
-            )

@@ -45,7 +45,6 @@ class Retokenized(ReadsIds):
         self._given, self._own = GraphTokenizer(given), GraphTokenizer(own)
 
     def build(self, input_shape: Any = None) -> None:
-        """Makes the weights of the model."""
         if not self.member.built:
             self.member.build()
 
@@ -62,15 +61,7 @@ class Retokenized(ReadsIds):
         return self.member.step_function(self.own_source(source), options)
 
     def own_source(self, source: tf.Tensor) -> tf.Tensor:
-        """The ids that the model reads.
-
-        Args:
-            source: int32 tensor (B, S) of the given tokenizer, each row with the end id and then
-                padding.
-
-        Returns:
-            int32 tensor (B, R) of the own tokenizer, in the same form.
-        """
+        """The ids that the model reads (B, R): rows with the end id, then padding."""
         ids = self._given.text_ids(source, token_counts(source))
         rows = self._own.encode(clean(self._given.decode(ids)))
         if self.config.position == "learned":

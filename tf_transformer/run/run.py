@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -67,43 +68,27 @@ class Run:
             InputError: for a folder without a run, an option out of range, or runs of different
                 tasks or directions.
         """
-        folder, *folders = [RunFolder(path) for path in members(run_dir)]
-        config = folder.load_config(task_options, **decode_options)
+        first, *folders = [RunFolder(path) for path in members(run_dir)]
+        config = first.load_config(task_options, **decode_options)
         average = decode_options.get("average")
-        others = tuple(cls(each, each.load_config(average=average)) for each in folders)
-        named = [(folder.path, config), *((each.folder.path, each.config) for each in others)]
+        others = tuple(cls(folder, folder.load_config(average=average)) for folder in folders)
+        named = [(first.path, config), *((run.folder.path, run.config) for run in others)]
         require_one_purpose(named, decode_options.get("target_tag"))
-        return cls(folder, config, others)
+        return cls(first, config, others)
 
     @classmethod
     def at(cls, run_dir: str | os.PathLike, config: Config) -> "Run":
-        """Makes a run for training, in a new folder or in the folder of the same run.
-
-        Args:
-            run_dir: folder of the run.
-            config: the configuration of the training.
-
-        Raises:
-            InputError: when `run_dir` is not a path.
-        """
+        """Makes a run for training, in a new folder or in the folder of the same run."""
         return cls(RunFolder(run_dir), config)
 
     @functools.cached_property
     def codec(self) -> Codec:
-        """The codec of the run, with one tokenizer or a tokenizer for each side.
-
-        Raises:
-            InputError: when a tokenizer is missing or broken.
-        """
+        """The codec of the run, with one tokenizer or a tokenizer for each side."""
         return Codec.load(self.folder.path)
 
     @functools.cached_property
     def origin(self) -> "Run | None":
-        """The run in `train.init_from`, whose weights this run starts with; None without it.
-
-        Raises:
-            InputError: when `train.init_from` is not the folder of a run, or has no codec.
-        """
+        """The run in `train.init_from`, whose weights this run starts with; None without it."""
         if not self.config.train.init_from:
             return None
         try:
@@ -123,10 +108,8 @@ class Run:
         """Builds a model in float32 with the weights that `DecodeConfig.average` selects.
 
         With `others`, the model is an `Ensemble`. A run with adapters (`train.lora`) has the
-        weights of its origin, to which the adapters are added.
-
-        Args:
-            build_model: function that builds the model.
+        weights of its origin, to which the adapters are added. If a run has fewer checkpoints than
+        `average`, a line on stderr says so.
 
         Raises:
             InputError: when a run does not have these weights, see `load_weights`; when the runs
@@ -136,22 +119,29 @@ class Run:
             return self._ensemble(build_model)
         from tf_transformer.machine.keras_settings import own_settings
         from tf_transformer.machine.threads import require_threads
-        from tf_transformer.models.names import by_name
-        from tf_transformer.run.adapters import load_adapters
-        from tf_transformer.run.weights import load_weights
 
         require_threads()
         average = self.config.decode.average
         with own_settings():
             model = build_model(self.config, self.codec, "float32")
-            if not (self.config.train.lora and self.origin):
-                load_weights(self.folder, model, average)
-                return model
-            base = by_name(self.origin.model(build_model))
-            for name, weight in by_name(model).items():
-                weight.assign(base[name].value)
-            load_adapters(self.folder, model, average)
+            count = self._load(model)
+        if isinstance(average, int) and count < average:
+            print(
+                f"average {average}: averages {count} checkpoint(s), because {self.folder.path} "
+                "has no more",
+                file=sys.stderr,
+            )
         return model
+
+    def _load(self, model: "keras.Model") -> int:
+        """Gives a model the weights of the run; returns the number of checkpoints read."""
+        from tf_transformer.run import weights
+
+        load = weights.load_weights
+        if self.config.train.lora and self.origin:
+            self.origin._load(model)
+            load = weights.load_adapters
+        return load(self.folder, model, self.config.decode.average)
 
     def _ensemble(self, build_model: BuildModel) -> "keras.Model":
         from tf_transformer.models.ensemble import Ensemble
@@ -169,10 +159,8 @@ class Run:
                 f"the task {self.config.task.name} has no search, so it has no ensembles. Give one "
                 "--run_dir."
             )
-        models[1:] = [
-            self._reading_its_source(*pair) for pair in zip(self.others, models[1:], strict=True)
-        ]
-        ensemble = Ensemble(models, name="ensemble")
+        others = map(self._reading_its_source, self.others, models[1:])
+        ensemble = Ensemble([models[0], *others], name="ensemble")
         ensemble.build()
         return ensemble
 

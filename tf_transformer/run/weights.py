@@ -3,8 +3,7 @@
 import contextlib
 import os
 import pathlib
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import keras
@@ -13,12 +12,14 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
+from tf_transformer.models import adapters
 from tf_transformer.models.names import by_name
 from tf_transformer.run.earlier_weights import earlier_order
 from tf_transformer.run.folder import RunFolder
 
 Average = int | Literal["best", "ema"]
 VALUE = "/.ATTRIBUTES/VARIABLE_VALUE"  # ends TensorFlow's key of a variable
+BASE = "base"  # the key of the checksum of the weights that adapters belong to
 
 
 def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int:
@@ -27,9 +28,8 @@ def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int
     Args:
         folder: the run's folder.
         model: the built model.
-        average: number of the newest checkpoints to average. If the run has fewer, all are
-            averaged, and a line on stderr says so. best: the checkpoint with the best score. ema:
-            the moving average of all updates.
+        average: number of the newest checkpoints to average, or all if the run has fewer. best: the
+            checkpoint with the best score. ema: the moving average of all updates.
 
     Returns:
         the number of checkpoints that were read.
@@ -38,41 +38,53 @@ def load_weights(folder: RunFolder, model: keras.Model, average: Average) -> int
         InputError: when the run does not have these weights; when a checkpoint is broken, has
             weights that are not finite, or belongs to another model.
     """
-    paths = selected(folder, average)
+    paths = _paths(folder, average)
     group = "averages" if average == "ema" else "weights"
-    _assign_means(model, by_name(model), paths, group)
+    stored = [(path, *_open(path, group, model)) for path in paths]
+    for name, weight in by_name(model).items():
+        mean = np.zeros(weight.shape, np.float64)
+        for path, reader, keys in stored:
+            mean += _read(reader, keys[name], path) / len(paths)
+        weight.assign(mean.astype(np.float32))
     return len(paths)
 
 
-def selected(folder: RunFolder, average: Average) -> list[str]:
-    """The paths of the checkpoints that `average` selects, oldest first.
+def load_adapters(folder: RunFolder, model: keras.Model, average: Average) -> int:
+    """Adds the product of each adapter of a run to the kernel that it belongs to.
 
-    Raises:
-        InputError: when there are none, and for ema without a moving average.
+    Several checkpoints give the mean of their products, so that the result is the mean of the
+    models that they stand for. The arguments and the result are those of `load_weights`.
     """
-    paths = _paths(folder, average)
-    if average == "ema":
-        _require_moving_average(folder, paths[0])
-    if isinstance(average, int) and len(paths) < average:
-        print(
-            f"average {average}: averages {len(paths)} checkpoint(s), because {folder.path} has "
-            "no more",
-            file=sys.stderr,
+    weights, paths = by_name(model), _paths(folder, average)
+    added = {name: np.zeros(x.shape) for name, x in weights.items() if name.endswith("/kernel")}
+    for path in paths:
+        require_base(path, model)
+        with broken_as_input_error(path):
+            reader = tf.train.load_checkpoint(path)
+            keys = [key.removesuffix(VALUE) for key in reader.get_variable_to_shape_map()]
+            for stem in {key.rpartition("/")[0] for key in keys if adapters.is_adapter(key)}:
+                a, b = (_read(reader, f"{stem}/{x}", path) for x in (adapters.A, adapters.B))
+                added[f"{stem.removeprefix('weights/')}/kernel"] += a @ b / len(paths)
+    for name, product in added.items():
+        weights[name].assign((np.asarray(weights[name]) + product).astype(np.float32))
+    return len(paths)
+
+
+def require_base(path: str, model: keras.Model) -> None:
+    """Raises an `InputError` for a model with other weights than the adapters in a checkpoint."""
+    with broken_as_input_error(path):
+        stored = int(tf.train.load_checkpoint(path).get_tensor(f"{BASE}{VALUE}"))
+    if stored != adapters.checksum(model):
+        raise InputError(
+            f"the adapters in {path} were trained with other weights than those in the run of "
+            "train.init_from now. Restore that run as it was, or train again."
         )
-    return paths
 
 
 def save_weights(
     folder: RunFolder, weights: Mapping[str, keras.Variable], dtype: str, update: int
 ) -> None:
-    """Writes the only checkpoint of a run's folder.
-
-    Args:
-        folder: the run's folder.
-        weights: all weights of the model, by name.
-        dtype: dtype of the stored weights.
-        update: the number of updates, for the name of the checkpoint.
-    """
+    """Writes the only checkpoint of a run's folder."""
     stored = {name: tf.Variable(tf.cast(x.value, dtype)) for name, x in weights.items()}
     folder.checkpoints.mkdir(parents=True, exist_ok=True)
     checkpoint = tf.train.Checkpoint(weights=as_tree(stored))
@@ -81,12 +93,7 @@ def save_weights(
 
 
 def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by the parts of their names, so that a checkpoint's keys are the names.
-
-    Example:
-        >>> as_tree({"encoder/norm/beta": 1, "encoder/norm/gamma": 2})
-        {'encoder': {'norm': {'beta': 1, 'gamma': 2}}}
-    """
+    """Values by the parts of their names, so that a checkpoint's keys are the names."""
     tree: dict[str, Any] = {}
     for name, value in values.items():
         *parts, last = name.split("/")
@@ -98,15 +105,7 @@ def as_tree(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def updates_of(folder: RunFolder, average: Average) -> list[int]:
-    """The numbers of updates of the checkpoints that `load_weights` reads, in rising order.
-
-    Args:
-        folder: the run's folder.
-        average: as in `load_weights`.
-
-    Raises:
-        InputError: when the run does not have these weights.
-    """
+    """The numbers of updates of the checkpoints that `load_weights` reads, in rising order."""
     return [update_of(path) for path in _paths(folder, average)]
 
 
@@ -116,11 +115,7 @@ def update_of(checkpoint: str) -> int:
 
 
 def checkpoints_in(folder: str | os.PathLike) -> list[str]:
-    """The paths of checkpoints in TensorFlow's list in a folder, oldest first; [] without a list.
-
-    Raises:
-        InputError: when the list is broken.
-    """
+    """The paths of checkpoints in TensorFlow's list in a folder, oldest first; [] without it."""
     path = pathlib.Path(folder, "checkpoint")
     if not path.exists():
         return []
@@ -167,89 +162,54 @@ def _paths(folder: RunFolder, average: Average) -> list[str]:
         raise InputError(
             f"{place} holds no checkpoint. Train first: python train.py --run_dir {folder.path}"
         )
-    return paths[-(average if isinstance(average, int) else 1) :]
+    paths = paths[-(average if isinstance(average, int) else 1) :]
+    if average == "ema":
+        with broken_as_input_error(paths[0]):
+            keys = {key for key, _ in tf.train.list_variables(paths[0])}
+        if not any(key.startswith("averages/") for key in keys):
+            raise InputError(
+                f"{folder.path} holds no moving average of weights. Train with "
+                "--train.average_decay 0.999, or give another --average: a number of checkpoints, "
+                "or best."
+            )
+    return paths
 
 
-def _require_moving_average(folder: RunFolder, latest: str) -> None:
-    """Raises an `InputError` for a checkpoint without the moving average of weights."""
-    with broken_as_input_error(latest):
-        keys = {key for key, _ in tf.train.list_variables(latest)}
-    if not any(key.startswith("averages/") for key in keys):
-        raise InputError(
-            f"{folder.path} holds no moving average of weights. Train with --train.average_decay "
-            "0.999, or give another --average: a number of checkpoints, or best."
-        )
+def _open(path: str, group: str, model: keras.Model) -> tuple[Any, dict[str, str]]:
+    """A checkpoint, and the keys in its group weights or averages of all weights of a model."""
+    weights = by_name(model)
+    with broken_as_input_error(path):
+        reader = tf.train.load_checkpoint(path)
+        shapes = {
+            key.removeprefix(f"{group}/").removesuffix(VALUE): shape
+            for key, shape in reader.get_variable_to_shape_map().items()
+            if key.startswith(f"{group}/")
+        }
+        keys = {name: name for name in weights}
+        if "0" in shapes:  # numbers, of an earlier version
+            order = earlier_order(weights, model.config.position == "learned")
+            keys = {name: str(number) for number, name in enumerate(order)}
+        if len(shapes) != len(keys):
+            raise ValueError(
+                f"it has {len(shapes)} weights, but the model of the configuration has {len(keys)}"
+            )
+        if missing := sorted({*keys.values()} - shapes.keys()):
+            raise ValueError(
+                f"it has no weight {missing[0]}, which the model of the configuration has"
+            )
+        for name, key in keys.items():
+            if shapes[key] != list(weights[name].shape):
+                raise ValueError(
+                    f"its weight {key} has the shape {tuple(shapes[key])}, but {name} of the "
+                    f"configuration's model has {tuple(weights[name].shape)}"
+                )
+    return reader, {name: f"{group}/{key}" for name, key in keys.items()}
 
 
-def _assign_means(
-    model: keras.Model, weights: Mapping[str, keras.Variable], paths: Sequence[str], group: str
-) -> None:
-    """Gives weights of a model their means over a group of values in checkpoints."""
-    stored = [_Stored(path, group, weights, model) for path in paths]
-    for name, weight in weights.items():
-        mean = np.zeros(weight.shape, np.float64)
-        for checkpoint in stored:
-            mean += checkpoint.read(name) / len(stored)
-        weight.assign(mean.astype(np.float32))
-
-
-class _Stored:
-    """A group of values in a checkpoint, by the names of the weights.
-
-    Args:
-        path: the checkpoint.
-        group: weights or averages.
-        weights: the weights that the group holds, by name.
-        model: the model of these weights.
-
-    Raises:
-        InputError: for a broken checkpoint, and for other weights or shapes.
-    """
-
-    def __init__(
-        self, path: str, group: str, weights: Mapping[str, keras.Variable], model: keras.Model
-    ):
-        self.path = path
-        with broken_as_input_error(path):
-            self._reader = tf.train.load_checkpoint(path)
-            shapes = {
-                key.removeprefix(f"{group}/").removesuffix(VALUE): shape
-                for key, shape in self._reader.get_variable_to_shape_map().items()
-                if key.startswith(f"{group}/")
-            }
-            names: Iterable[str] = weights
-            if are_numbered := "0" in shapes:  # of an earlier version
-                learned = model.config.position == "learned"
-                names = earlier_order(weights, learned)
-            stored_names = [str(i) if are_numbered else name for i, name in enumerate(names)]
-            _require_same(shapes.keys(), set(stored_names))
-            self._keys = dict(zip(names, stored_names, strict=True))
-            self._group = group
-            for name, key in self._keys.items():
-                if shapes[key] != list(weights[name].shape):
-                    raise ValueError(
-                        f"its weight {key} has the shape {tuple(shapes[key])}, but {name} of the "
-                        f"configuration's model has {tuple(weights[name].shape)}"
-                    )
-
-    def read(self, name: str) -> np.ndarray:
-        """The value of a weight, float64.
-
-        Raises:
-            InputError: for a broken checkpoint, or a value that is not finite.
-        """
-        with broken_as_input_error(self.path):
-            value = self._reader.get_tensor(f"{self._group}/{self._keys[name]}{VALUE}")
-        value = value.astype(np.float64)
-        require_finite(value, self.path)
-        return value
-
-
-def _require_same(stored: Set[str], expected: Set[str]) -> None:
-    """Raises a `ValueError` that names a weight which only one of both has."""
-    if len(stored) != len(expected):
-        raise ValueError(
-            f"it has {len(stored)} weights, but the model of the configuration has {len(expected)}"
-        )
-    if missing := sorted(expected - stored):
-        raise ValueError(f"it has no weight {missing[0]}, which the model of the configuration has")
+def _read(reader: Any, key: str, path: str) -> np.ndarray:
+    """A value in a checkpoint, float64; an `InputError` for one that is broken or not finite."""
+    with broken_as_input_error(path):
+        value = reader.get_tensor(f"{key}{VALUE}")
+    value = value.astype(np.float64)
+    require_finite(value, path)
+    return value

@@ -22,10 +22,7 @@ register = register_task
 
 
 def get(name: str) -> Task:
-    """The task with a name, with its default options.
-
-    Args:
-        name: a registered name, or "module:attribute" of any other task.
+    """The task with a name: a registered name, or "module:attribute" of any other task.
 
     Raises:
         InputError: for an unknown name, module or attribute.
@@ -38,9 +35,5 @@ def get(name: str) -> Task:
 
 
 def for_run(config: Config) -> Task:
-    """The task of a configuration, with the options in the configuration.
-
-    Raises:
-        InputError: for an unknown task, or options that cannot be used on this machine.
-    """
+    """The task of a configuration, with the options in the configuration."""
     return get(config.task.name).with_options(config.task)

@@ -7,7 +7,6 @@ from typing import Any, cast
 
 import keras
 import numpy as np
-from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import ClassificationOptions
@@ -27,7 +26,7 @@ from tf_transformer.losses.cross_entropy import (
 )
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.tasks.metrics import Metric, References
-from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tasks.task import Batch, Evaluation, FieldTexts, Rows, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
 from tf_transformer.text.tokenizer import Tokenizer
@@ -35,44 +34,48 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True)
 class LabelScore:
-    """A score of labels. `score` computes all scores of labels at once.
+    """A score of labels. `score` computes all scores of labels at once."""
 
-    Attributes:
-        name: f1_macro, f1_micro or accuracy.
-        separator: text between the labels of an example; empty: each example has exactly one
-            label.
-        labels: all labels for which a model decides; empty: the labels in the texts.
-    """
-
-    name: str
-    separator: str = ""
-    labels: tuple[str, ...] = ()
+    name: str  # f1_macro, f1_micro or accuracy
+    separator: str = ""  # between the labels of an example; empty: each has exactly one label
+    labels: tuple[str, ...] = ()  # all labels for which a model decides; empty: those in the texts
 
     lower_is_better = False
 
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Scores the labels of texts.
-
-        Args:
-            inputs: not used.
-            predictions: the predicted label of each text.
-            references: one list with the right label of each text.
+        """Scores the predicted label of each text against the first list of references.
 
         Returns:
             accuracy: share of right labels, 0 to 1. With several labels per text: share of right
             decisions, one for each text and label. f1_macro: mean F1 over the labels that a
             prediction or a reference has. f1_micro: F1 of all decisions. Both F1 are 1 if no text
             has a label. examples: the number of texts.
-
-        Raises:
-            InputError: for no texts, or unequal numbers of predictions and references.
         """
-        labels, names = [*predictions, *references[0]], self.labels
+        (right, *_), names, separator = references, self.labels, self.separator
         if not names:
-            names = tuple(sorted({x for label in labels for x in names_in(label, self.separator)}))
-        return _scores(predictions, references[0], names, self.separator)
+            labels = [*predictions, *right]
+            names = tuple(sorted({x for label in labels for x in names_in(label, separator)}))
+        if not predictions or len(predictions) != len(right):
+            raise InputError(
+                "expected at least one prediction and a reference for each prediction, got "
+                f"{len(predictions)} predictions and {len(right)} references."
+            )
+        predicted, given = (
+            np.array([targets_of(label, names, separator) for label in labels], bool)
+            for labels in (predictions, right)
+        )
+        is_right = predicted == given if separator and names else (predicted == given).all(axis=1)
+        twice_hits = 2.0 * (predicted & given).sum(axis=0)
+        counts = predicted.sum(axis=0) + given.sum(axis=0, dtype=float)
+        occurs, any_occurs = counts > 0, (counts > 0).any()
+        return {
+            "accuracy": float(is_right.mean()),
+            "f1_macro": float(np.mean(twice_hits[occurs] / counts[occurs])) if any_occurs else 1.0,
+            "f1_micro": float(twice_hits.sum() / counts.sum()) if any_occurs else 1.0,
+            "examples": len(right),
+        }
 
 
 class Classification(Task):
@@ -93,17 +96,11 @@ class Classification(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """Mean F1 over the labels, F1 of all decisions, and accuracy."""
         names, separator = ("f1_macro", "f1_micro", "accuracy"), self.options.label_separator
         return tuple(LabelScore(name, separator, self.model_labels) for name in names)
 
     def complete(self, config: Config) -> Config:
-        """Fills `task.labels` with the labels of the training file, in alphabetical order.
-
-        Raises:
-            InputError: without a training file; for fewer than two labels; for
-                `train.consistency`.
-        """
+        """Fills `task.labels` with the labels of the training file, in alphabetical order."""
         require_cross_entropy(config.train)
         path, options = own_file(in_folder(config.data).corpora), _options(config)
         if not path:
@@ -142,7 +139,6 @@ class Classification(Task):
         return self.test_set(_rows(reference, _options(config)).read())
 
     def test_set(self, examples: Examples) -> TestSet:
-        """The texts of examples, and their labels."""
         return TestSet(examples["text"], examples["label"])
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
@@ -150,13 +146,8 @@ class Classification(Task):
         lines = (text for example in stream for text in example[0].split("\t"))
         return Codec(Tokenizer.train(lines, **config.data.tokenizer_options))
 
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
-        """The numbers of labels, and the ids of texts.
-
-        Each text of a pair ends with the end-of-sentence id.
-        """
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
+        """The numbers of labels, and the ids of texts; each text of a pair ends with the end id."""
         columns = zip(*(text.split("\t") for text in texts["text"]), strict=True)
         parts = zip(*map(codec["text"].encode_batch, columns), strict=True)
         return {
@@ -165,7 +156,6 @@ class Classification(Task):
         }
 
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new `Classifier` with the labels of the configuration."""
         options = _options(config)
         model = Classifier(
             *(codec.size("text"), options.labels, config.model, options.label_separator),
@@ -176,11 +166,7 @@ class Classification(Task):
         return model
 
     def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
+        self, model: keras.Model, batch: Batch, loss: CrossEntropy, training: bool
     ) -> TokenLosses:
         """Cross-entropy of the label; with several labels, of the decisions for each label."""
         losses = decision_losses if model.separator else label_losses
@@ -188,7 +174,6 @@ class Classification(Task):
         return losses(batch["labels"], logits, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> LabelPredictor:
-        """The predictor of labels; see `Task.predictor`."""
         return LabelPredictor(model, codec, decode)
 
     def evaluate(
@@ -201,13 +186,11 @@ class Classification(Task):
         return super(Classification, task).evaluate(predictor, test, progress)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """The labels, in the order of the probabilities."""
         options = _options(config)
         labels = {"labels": list(options.labels), "separator": options.label_separator}
         return {"classification": labels | {"texts": len(options.text_columns)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """Accuracy and both F1, as one line of text."""
         return (
             "{examples:,} examples: accuracy {accuracy:.3f}, F1 {f1_macro:.3f} (macro), "
             "{f1_micro:.3f} (micro)"
@@ -244,27 +227,3 @@ def _rows(path: str, options: ClassificationOptions) -> ExampleStream:
     stream = stream_table(path, columns, CLASSIFICATION.fields, convert)
     labels = f"{options.labels} {options.label_separator!r}"
     return replace(stream, identify=lambda: f"{stream.identity} {labels}")
-
-
-def _scores(
-    predictions: Sequence[str], references: Sequence[str], names: Sequence[str], separator: str
-) -> dict[str, Any]:
-    if not predictions or len(predictions) != len(references):
-        raise InputError(
-            "expected at least one prediction and a reference for each prediction, got "
-            f"{len(predictions)} predictions and {len(references)} references."
-        )
-    predicted, right = (
-        np.array([targets_of(label, names, separator) for label in labels], bool)
-        for labels in (predictions, references)
-    )
-    is_right = predicted == right if separator and names else (predicted == right).all(axis=1)
-    twice_hits = 2.0 * (predicted & right).sum(axis=0)
-    counts = predicted.sum(axis=0) + right.sum(axis=0, dtype=float)
-    occurs = counts > 0
-    return {
-        "accuracy": float(is_right.mean()),
-        "f1_macro": float(np.mean(twice_hits[occurs] / counts[occurs])) if occurs.any() else 1.0,
-        "f1_micro": float(twice_hits.sum() / counts.sum()) if occurs.any() else 1.0,
-        "examples": len(references),
-    }

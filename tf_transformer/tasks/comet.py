@@ -16,16 +16,11 @@ class Comet:
 
     It needs the extra `comet`. The first use downloads the model, about 2 GB. A translation with
     several references is scored with its first reference.
-
-    Attributes:
-        model: name of the model on Hugging Face.
-        batch_size: number of translations in a batch.
-        gpus: number of GPUs; 0: the CPU.
     """
 
-    model: str = "Unbabel/wmt22-comet-da"
+    model: str = "Unbabel/wmt22-comet-da"  # on Hugging Face
     batch_size: int = 8
-    gpus: int = 0
+    gpus: int = 0  # number of GPUs; 0: the CPU
 
     name = "comet"
     lower_is_better = False
@@ -33,19 +28,6 @@ class Comet:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Scores translations.
-
-        Args:
-            inputs: the sources.
-            predictions: the translations.
-            references: lists of references, one reference per translation in each.
-
-        Returns:
-            `comet`, the score, and `comet_model`, the name of the model.
-
-        Raises:
-            InputError: without the extra, without sources, or for a line without a reference.
-        """
         if len(inputs) != len(predictions) or not predictions:
             raise InputError(
                 "COMET needs at least one translation, and a source for each; got "
@@ -61,9 +43,8 @@ COMET = Comet()
 
 
 def _first(references: Sequence[str]) -> str:
-    for reference in references:
-        if not is_blank(reference):
-            return reference
+    if given := [reference for reference in references if not is_blank(reference)]:
+        return given[0]
     raise InputError(
         "COMET needs a reference for each translation, but a line has none. Fill the line in a "
         "file of references."

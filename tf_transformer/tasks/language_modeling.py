@@ -1,13 +1,13 @@
 """Language modelling: learns from lines of text with a decoder-only model, tests perplexity."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import keras
-from keras import KerasTensor, ops
+from keras import ops
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
 from tf_transformer.config.task import LanguageModelingOptions
@@ -19,7 +19,7 @@ from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.models.language_model import LanguageModel
-from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tasks.task import Batch, Evaluation, FieldTexts, Rows, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import BOS_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -27,41 +27,33 @@ from tf_transformer.text.tokenizer import Tokenizer
 _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
 
 
-class LanguageModeling(Task):
-    """Predicts each token of a line from the tokens before it. Each line is a separate text.
+class TextTask(Task):
+    """A task whose examples are single texts, such as the lines of a file.
 
     Attributes:
-        fields: the line.
-        labels: all tokens of the line, with the end token.
-        metrics: empty; the validation loss chooses the best weights.
+        Model: the class of the models.
     """
 
-    Options = LanguageModelingOptions
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
-
-    def complete(self, config: Config) -> Config:
-        """Limits contexts to the length in training, and validation to the loss."""
-        longest = min(config.decode.max_source_length, config.data.max_length)
-        return replace(
-            config,
-            train=replace(config.train, valid_score_examples=0),
-            decode=replace(config.decode, max_source_length=longest),
-        )
+    Model: ClassVar[Callable[..., keras.Model]]
 
     def load_splits(self, config: Config) -> Splits:
         """The texts of the corpora; see `DataConfig`."""
         if not config.data.corpora:
             raise InputError(
-                "a language model learns from lines of text. Give data.train_file, and "
-                "data.valid_file if you have a text for validation."
+                "this task learns from lines of text. Give data.train_file, with one text per "
+                "line, and data.valid_file if you have a text for validation."
             )
         return Splits(*load_examples(config, self.fields))
 
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
         """All lines of the file `reference`."""
         if source or not reference:
-            raise InputError("give --reference, the text for the test, and no --source.")
+            raise InputError(
+                "give --reference, the text for the test, and no --source: the text is both the "
+                "input and the reference."
+            )
         (texts,) = read_texts(reference)
         return TestSet(texts, texts)
 
@@ -73,6 +65,33 @@ class LanguageModeling(Task):
     def test_set(self, examples: Examples) -> TestSet:
         """The texts of examples, as inputs and as references."""
         return TestSet(examples["text"], examples["text"])
+
+    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
+        model = self.Model(codec.size("text"), config.model, dtype=dtype)
+        model.build()
+        return model
+
+
+class LanguageModeling(TextTask):
+    """Predicts each token of a line from the tokens before it. Each line is a separate text.
+
+    Attributes:
+        fields: the line.
+        labels: all tokens of the line, with the end token.
+        metrics: empty; the validation loss chooses the best weights.
+    """
+
+    Options = LanguageModelingOptions
+    Model = LanguageModel
+
+    def complete(self, config: Config) -> Config:
+        """Limits contexts to the length in training, and validation to the loss."""
+        longest = min(config.decode.max_source_length, config.data.max_length)
+        return replace(
+            config,
+            train=replace(config.train, valid_score_examples=0),
+            decode=replace(config.decode, max_source_length=longest),
+        )
 
     def attended(self, examples: TestSet) -> TestSet:
         """Empty prompts, and the texts as their continuations."""
@@ -88,16 +107,12 @@ class LanguageModeling(Task):
 
         return Codec(Tokenizer.train(parts(), **config.data.tokenizer_options))
 
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
         """The ids of lines, each with the end id at its end, and the id before each line."""
         rows = codec.encode_batch("text", texts["text"])
         return {"before": [[BOS_ID]] * len(rows), "text": rows}
 
-    def encode_examples(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
-    ) -> dict[str, list[list[int]]]:
+    def encode_examples(self, texts: FieldTexts, codec: Codec, max_length: int) -> Rows:
         """The ids of lines; divides longer lines into windows, so each token is learned once."""
         windows = [
             ([row[start - 1] if start else BOS_ID], row[start : start + max_length])
@@ -107,26 +122,14 @@ class LanguageModeling(Task):
         before, rows = map(list, zip(*windows, strict=True))
         return {"before": before, "text": rows}
 
-    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new `LanguageModel`."""
-        model = LanguageModel(codec.size("text"), config.model, dtype=dtype)
-        model.build()
-        return model
-
     def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
+        self, model: keras.Model, batch: Batch, loss: CrossEntropy, training: bool
     ) -> TokenLosses:
-        """Cross-entropy of each token, given the tokens before it."""
         labels = batch["text"]
         inputs = ops.concatenate([batch["before"], labels[:, :-1]], axis=1)
         return loss.losses(model, inputs, labels, training)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> TextGenerator:
-        """The text generator; see `Task.predictor`."""
         return TextGenerator(model, codec, decode)
 
     def evaluate(
@@ -148,7 +151,6 @@ class LanguageModeling(Task):
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """Perplexities, as one line of text."""
         return (
             "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
             "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
@@ -161,11 +163,8 @@ LANGUAGE_MODELING = LanguageModeling()
 def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str, Any]:
     """The perplexity exp(-ln p / N) of texts, where N counts tokens, words or bytes.
 
-    The end of a line is a token. It also counts as a word, and as a byte (the newline).
-
-    Args:
-        texts: lines with text, normalized by the tokenizer.
-        scores: the scores of the texts; a score with 0 tokens is a blank line.
+    The texts are lines that the tokenizer has normalized. The end of a line is a token. It also
+    counts as a word, and as a byte (the newline). A score with 0 tokens is that of a blank line.
 
     Raises:
         InputError: without a text.
@@ -195,9 +194,5 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
 
 
 def perplexity(nats: float) -> float:
-    """exp(nats), the perplexity, at most the largest float, because JSON has no infinity.
-
-    Args:
-        nats: mean negative log-probability per unit.
-    """
+    """Exp of the nats per unit, at most the largest float, because JSON has no infinity."""
     return math.exp(min(nats, 709.0))

@@ -4,14 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import keras
-from keras import KerasTensor
 
-from tf_transformer.config import Config, Corpus, DecodeConfig
+from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import MaskedLanguageModelingOptions
-from tf_transformer.data.corpora import load_examples, read_test
-from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.masked_predictor import MaskedPredictor
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.inference.word_numbers import WordNumbers
@@ -19,13 +15,13 @@ from tf_transformer.losses.consistency import require_cross_entropy
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks
-from tf_transformer.tasks.language_modeling import perplexity
+from tf_transformer.tasks.language_modeling import TextTask, perplexity
 from tf_transformer.tasks.metrics import Metric, OfModel
-from tf_transformer.tasks.task import Evaluation, Splits, Task, TestSet
+from tf_transformer.tasks.task import Batch, Evaluation, FieldTexts, Rows, TestSet
 from tf_transformer.text.codec import Codec
 
 
-class MaskedLanguageModeling(Task):
+class MaskedLanguageModeling(TextTask):
     """Pre-trains an encoder on the lines of a file.
 
     Attributes:
@@ -38,62 +34,20 @@ class MaskedLanguageModeling(Task):
     """
 
     Options = MaskedLanguageModelingOptions
-    fields: tuple[str, ...] = ("text",)
-    labels: str = "text"
+    Model = MaskedLanguageModel
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
 
     def complete(self, config: Config) -> Config:
-        """The configuration, unchanged.
-
-        Raises:
-            InputError: for `train.consistency`.
-        """
         require_cross_entropy(config.train)
         return config
 
-    def load_splits(self, config: Config) -> Splits:
-        """The texts of the corpora; see `DataConfig`."""
-        if not config.data.corpora:
-            raise InputError("give data.train_file, a text file with one sentence per line.")
-        return Splits(*load_examples(config, self.fields))
-
-    def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """The lines of the file `reference`, which are masked and restored."""
-        if source or not reference:
-            raise InputError(
-                "give --reference, a text file, and no --source: words of the text are masked."
-            )
-        (lines,) = read_texts(reference)
-        return TestSet(lines, lines)
-
-    def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
-        """All texts of a corpus in any format."""
-        (texts,) = read_test(corpus, self.fields, config.data)
-        return TestSet(texts, texts)
-
-    def test_set(self, examples: Examples) -> TestSet:
-        """The texts of examples, as inputs and as references."""
-        return TestSet(examples["text"], examples["text"])
-
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
         """The ids of each text, and the word number of each id."""
         rows = codec.encode_batch("text", texts["text"])
         return {"words": list(map(WordNumbers(codec["text"]), rows)), "text": rows}
 
-    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new `MaskedLanguageModel`."""
-        model = MaskedLanguageModel(codec.size("text"), config.model, dtype=dtype)
-        model.build()
-        return model
-
     def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
+        self, model: keras.Model, batch: Batch, loss: CrossEntropy, training: bool
     ) -> TokenLosses:
         """Cross-entropy of the masked ids. In training, each call draws new masks."""
         inputs, labels = model.masking(batch["text"], batch["words"], training=training)
@@ -104,23 +58,15 @@ class MaskedLanguageModeling(Task):
         return token_losses(labels, rows, matrix, loss.label_smoothing)
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> MaskedPredictor:
-        """The predictor that restores masked words; see `Task.predictor`."""
         return MaskedPredictor(model, codec, decode)
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
-        """Restores masked words.
+        """Restores masked words: the texts, and scores of the masked ids.
 
-        Args:
-            predictor: a `MaskedPredictor`.
-            test: the test set.
-            progress: function that is called after each batch.
-
-        Returns:
-            the restored texts, and scores. masked_perplexity: exp of the mean negative
-            log-probability of masked ids. masked_accuracy: share of masked ids that are restored
-            correctly, 0 to 1. masked: number of masked ids. sentences: number of texts.
+        masked_perplexity is exp of the mean negative log-probability of masked ids.
+        masked_accuracy is the share of them that are restored correctly, 0 to 1.
 
         Raises:
             InputError: when no word is masked.
@@ -143,7 +89,6 @@ class MaskedLanguageModeling(Task):
         return "loss"
 
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """Perplexity and accuracy of masked ids, as one line of text."""
         return (
             "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
             "accuracy {masked_accuracy:.3f}"

@@ -20,23 +20,20 @@ References = Sequence[Sequence[str]]
 class Metric(Protocol):
     """The interface of a metric.
 
-    Attributes:
-        name: name of the score that can choose the best weights; a key in the result of `score`.
-        lower_is_better: whether the best weights have the lowest score.
+    `name` is the score that can choose the best weights, a key in the result of `score`. With
+    `lower_is_better`, the best weights have the lowest score.
     """
 
     @property
-    def name(self) -> str:
-        """The name of the score."""
+    def name(self) -> str: ...
 
     @property
-    def lower_is_better(self) -> bool:
-        """Whether the best weights have the lowest score."""
+    def lower_is_better(self) -> bool: ...
 
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Scores predictions.
+        """Scores predictions; an `InputError` if there are none, or if texts are missing.
 
         Args:
             inputs: the input of each prediction; empty for given outputs without inputs.
@@ -46,20 +43,12 @@ class Metric(Protocol):
 
         Returns:
             the score by its name, with further facts by name, in JSON's types.
-
-        Raises:
-            InputError: for no predictions, unequal numbers of texts, or missing inputs.
         """
 
 
 @dataclass(frozen=True)
 class OfModel:
-    """A metric that needs the probabilities of a model; given outputs have no such score.
-
-    Attributes:
-        name: name of the score.
-        lower_is_better: whether the best weights have the lowest score.
-    """
+    """A metric that needs the probabilities of a model; given outputs have no such score."""
 
     name: str
     lower_is_better: bool = False
@@ -67,7 +56,6 @@ class OfModel:
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """Raises an `InputError`, because texts have no probabilities."""
         raise InputError(
             f"{self.name} needs the probabilities of a model, which given outputs do not have. "
             "Give --run_dir and --reference, without --hypotheses."
@@ -83,11 +71,7 @@ register = METRICS.register
 
 
 def find(name: str, own: Iterable[Metric]) -> Metric:
-    """The metric with a name.
-
-    Args:
-        name: a metric of the task, a registered metric, or "module:attribute".
-        own: the metrics of the task.
+    """The metric with a name: of the task, registered, or "module:attribute".
 
     Raises:
         InputError: for an unknown metric.
@@ -111,17 +95,7 @@ def score_all(
     predictions: Sequence[str],
     references: References,
 ) -> dict[str, Any]:
-    """The scores of several metrics. A score in the result of an earlier metric is not repeated.
-
-    Args:
-        metrics: the metrics.
-        inputs: as in `Metric.score`.
-        predictions: as in `Metric.score`.
-        references: as in `Metric.score`.
-
-    Raises:
-        InputError: as `Metric.score`.
-    """
+    """The scores of several metrics. A score in the result of an earlier metric is not repeated."""
     scores: dict[str, Any] = {}
     for metric in metrics:
         if metric.name not in scores:
@@ -130,10 +104,5 @@ def score_all(
 
 
 def gain(metric: Metric, score: float) -> float:
-    """A number that is higher for a better score; the gain of a gain is the score.
-
-    Args:
-        metric: the metric.
-        score: the score.
-    """
+    """A number that is higher for a better score; the gain of a gain is the score."""
     return -score if metric.lower_is_better else score

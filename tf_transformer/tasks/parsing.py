@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import keras
-from keras import KerasTensor
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import ParsingOptions
@@ -18,15 +17,13 @@ from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.parser import Parser, encode_tree
-from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
-from tf_transformer.tasks.encoder_decoder import build_model
+from tf_transformer.tasks.encoder_decoder import EncoderDecoderTask
 from tf_transformer.tasks.metrics import Metric, References
-from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.tasks.task import FieldTexts, Rows, Splits, TestSet
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.tokenizer import Tokenizer
 
 _LABEL = re.compile(r"\((\S+) (?=\()")  # finds labels in a tree as one line
@@ -34,23 +31,18 @@ _LABEL = re.compile(r"\((\S+) (?=\()")  # finds labels in a tree as one line
 
 @dataclass(frozen=True)
 class BracketScore:
-    """A score of labelled brackets. `score` computes all these scores at once: see `score_trees`.
+    """A score of labelled brackets. `score` computes all of them at once; see `score_trees`."""
 
-    Attributes:
-        name: f1, precision, recall or complete_match.
-    """
-
-    name: str
+    name: str  # f1, precision, recall or complete_match
     lower_is_better = False
 
     def score(
         self, inputs: Sequence[str], predictions: Sequence[str], references: References
     ) -> dict[str, Any]:
-        """The scores of trees against the first list of references; see `score_trees`."""
         return dict(score_trees(predictions, references[0]))
 
 
-class Parsing(Task):
+class Parsing(EncoderDecoderTask):
     """Parses sentences.
 
     Attributes:
@@ -92,13 +84,7 @@ class Parsing(Task):
         return TestSet(examples["sentence"], examples["tree"])
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
-        """The trees of two bracket files.
-
-        If `hypotheses` has one line per reference, a line may be empty.
-
-        Raises:
-            InputError: for a file with content that is not a tree.
-        """
+        """The trees of two bracket files. With one line per reference, a line may be empty."""
         references = stream_trees(reference).read()["tree"]
         (lines,) = read_texts(hypotheses)
         if len(lines) != len(references):
@@ -118,11 +104,6 @@ class Parsing(Task):
         return Codec(tokenizer)
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
-        """The codec of `train.init_from`, if it has all labels of the trees.
-
-        Raises:
-            InputError: for labels that the codec does not have.
-        """
         tokenizer = super().reuse_codec(codec, stream, config)["tree"]
         labels = sorted(_labels(stream) - set(Actions.of(tokenizer).labels))
         if labels:
@@ -132,9 +113,7 @@ class Parsing(Task):
             )
         return codec
 
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
         """The pieces of sentences and the actions of trees, with the end-of-sentence id."""
         actions = Actions.of(codec["tree"])
         return {
@@ -142,31 +121,13 @@ class Parsing(Task):
             "tree": [encode_tree(tree, codec["tree"], actions) for tree in texts["tree"]],
         }
 
-    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new model of `config.model.architecture`."""
-        return build_model(config, codec, dtype)
-
-    def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
-    ) -> TokenLosses:
-        """Label-smoothed cross-entropy of the actions."""
-        source, target = batch["sentence"], batch["tree"]
-        return loss.losses(model, (source, shift_right(target)), target, training)
-
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Parser:
-        """The parser; see `Task.predictor`."""
         return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """The linearization."""
         return {"parsing": {"linearization": _linearization(config)}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """The scores of labelled brackets, as one line of text."""
         return (
             "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
             "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "
@@ -187,11 +148,7 @@ def _labels(stream: ExampleStream) -> set[str]:
 
 
 def stream_trees(paths: str) -> ExampleStream:
-    """The sentences and trees of bracket files.
-
-    Args:
-        paths: as in `tree_files`.
-    """
+    """The sentences and trees of the bracket files of an option; see `tree_files`."""
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         for tree, _ in read_trees(paths):

@@ -30,6 +30,10 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
+FieldTexts = Mapping[str, Sequence[str]]  # the texts of N examples, by field
+Rows = dict[str, list[list[int]]]  # N rows of ids for each name of a batch
+Batch = Mapping[str, KerasTensor]  # int32 (B, L) by name, padded with 0 at the end
+
 
 class Splits(NamedTuple):
     """The examples of a training run."""
@@ -40,26 +44,20 @@ class Splits(NamedTuple):
 
 class _TestTexts(NamedTuple):
     inputs: list[str]
-    references: list[str]
+    references: list[str]  # one per input
 
 
 class TestSet(_TestTexts):
     """The inputs of predictions, and the references for their scores.
 
-    Attributes:
-        inputs: the texts.
-        references: one reference per input.
-        more_references: further lists like `references`, for inputs with several references. The
-            tuple has two items; this list is only an attribute.
+    `more_references` is an attribute, so that the tuple has two items: further lists like
+    `references`, for inputs with several references.
     """
 
     more_references: Sequence[list[str]] = ()
 
     def __new__(
-        cls,
-        inputs: list[str],
-        references: list[str],
-        more_references: Sequence[list[str]] = (),
+        cls, inputs: list[str], references: list[str], more_references: Sequence[list[str]] = ()
     ) -> "TestSet":
         test = super().__new__(cls, inputs, references)
         test.more_references = more_references
@@ -76,26 +74,33 @@ class Evaluation(NamedTuple):
 class Task(ABC):
     """The purpose of a model: its data, loss, predictions and scores.
 
+    A method raises an `InputError` for data, files, names and options that it cannot use.
+
+    Method arguments:
+        config: the configuration of the run.
+        codec: the codec of the run, which maps texts to ids.
+        stream: the training examples.
+        texts: the texts of N examples, by field.
+        dtype: a dtype, or a dtype policy like mixed_bfloat16.
+        batch: the ids of a batch, as `encode` names them.
+        loss: computes the losses of labels from a model and its inputs.
+        training: whether dropout is on.
+        predictions: the predicted texts.
+        references: lists of references, each with one reference per prediction.
+
     Attributes:
-        Options: the class of the task's options, a subclass of `TaskOptions`.
-        options: the values of the options, set by `for_run`; else the defaults.
-        fields: names of the texts of an example, like ("source", "target").
         labels: name of the ids that the model learns to predict, a name in the result of `encode`.
             `losses` counts these ids, without padding.
-        metrics: the metrics of each test; one of them can choose the best weights.
-        metrics_on_request: further metrics, which are computed only on request.
-        requested: the requested metrics; see `with_metrics`.
         only_text: whether all ids of a batch are pieces of text, with the fields as names.
             BPE-dropout may divide such pieces.
-        separable: whether each field may have its own vocabulary.
     """
 
-    Options: type[TaskOptions] = TaskOptions
-    fields: tuple[str, ...]
+    Options: type[TaskOptions] = TaskOptions  # the class of `options`
+    fields: tuple[str, ...]  # names of the texts of an example, like ("source", "target")
     labels: str
-    requested: tuple[Metric, ...] = ()
+    requested: tuple[Metric, ...] = ()  # the metrics that `with_metrics` adds
     only_text: bool = False
-    separable: bool = False
+    separable: bool = False  # whether each field may have its own vocabulary
 
     @property
     def source(self) -> str:
@@ -107,12 +112,12 @@ class Task(ABC):
 
     @functools.cached_property
     def options(self) -> Any:
-        """The values of the task's options."""
+        """The values of the task's options, set by `for_run`; else the defaults."""
         return self.Options()
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """The metrics of each test; by default none."""
+        """The metrics of each test, one of which can choose the best weights; by default none."""
         return ()
 
     @property
@@ -121,50 +126,25 @@ class Task(ABC):
         return ()
 
     def with_options(self, options: TaskOptions) -> Self:
-        """This task with other options.
-
-        Args:
-            options: an object of the class `Options`.
-
-        Raises:
-            InputError: for options that cannot be used on this machine.
-        """
+        """This task with other options, an object of the class `Options`."""
         task = copy.copy(self)
         task.options = options
         return task
 
     def with_metrics(self, *names: str) -> Self:
-        """This task with requested metrics.
-
-        Args:
-            *names: names of metrics, as in `metric`.
-
-        Raises:
-            InputError: for an unknown metric.
-        """
+        """This task with the metrics that are requested by name; see `metric`."""
         task = copy.copy(self)
         task.requested = tuple(map(self.metric, names))
         return task
 
     def metric(self, name: str) -> Metric:
-        """The metric with a name.
-
-        Args:
-            name: a metric of the task or of validation, a registered metric, or
-                "module:attribute".
-
-        Raises:
-            InputError: for an unknown metric.
-        """
+        """The metric with a name: of the task, of validation, registered, or "module:attribute"."""
         return find(name, [*self.metrics, *self.metrics_on_request, *OF_VALIDATION])
 
     def complete(self, config: Config) -> Config:
         """The configuration with options that the data determines; by default unchanged.
 
         Training saves the result as the run's configuration.
-
-        Raises:
-            InputError: for data that cannot be read.
         """
         return config
 
@@ -172,39 +152,24 @@ class Task(ABC):
         """The size of the training text, for options that are chosen to fit it.
 
         None, the default: a training run has the same defaults with any text.
-
-        Raises:
-            InputError: for data that cannot be read.
         """
         return None
 
     @abstractmethod
     def load_splits(self, config: Config) -> Splits:
-        """The training and validation examples.
-
-        Raises:
-            InputError: for data that cannot be read.
-        """
+        """The training and validation examples."""
 
     @abstractmethod
     def load_test(self, config: Config, source: str, reference: str) -> TestSet:
-        """A test set from files.
+        """A test set from a file of inputs and a file of references.
 
-        Args:
-            config: the configuration of the run.
-            source: file of inputs.
-            reference: file of references. If both files are "", the test set of the run's corpus.
-
-        Raises:
-            InputError: for files that cannot be read or do not belong together.
+        If both are "", it is the test set of the run's corpus.
         """
 
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
         """A test set from all examples of a corpus in any format.
 
-        Raises:
-            InputError: for a corpus that cannot be read. The default raises it, because a task has
-                its own form of files.
+        By default an error, because a task has its own form of files.
         """
         raise InputError("--corpus is for translation and language models. Give --reference.")
 
@@ -213,21 +178,13 @@ class Task(ABC):
         """The inputs and references of examples."""
 
     def attended(self, examples: TestSet) -> TestSet:
-        """Texts and outputs for pictures of attention in training.
-
-        By default these are the inputs and the references.
-        """
+        """Texts and outputs for pictures of attention in training; by default `examples`."""
         return examples
 
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
-        """Reads given outputs, and lists of their references; by default one list.
+        """Reads given outputs from a file, and lists of their references; by default one list.
 
-        Args:
-            hypotheses: file of outputs.
-            reference: file of references; line n belongs to line n of the outputs.
-
-        Raises:
-            InputError: for files that cannot be read or do not belong together.
+        Line n of the file `reference` belongs to line n of the file `hypotheses`.
         """
         outputs, references = read_texts(hypotheses, reference)
         return outputs, [references]
@@ -235,16 +192,7 @@ class Task(ABC):
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, Any]:
-        """Compares predictions with the outputs of another system.
-
-        Args:
-            predictions: the predictions.
-            references: lists of references.
-            baseline: the outputs of the other system.
-
-        Raises:
-            InputError: for a task without such a comparison, which is the default.
-        """
+        """Compares predictions with the outputs of another system; by default an error."""
         raise InputError("--baseline compares translations; this task has none. Leave it out.")
 
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
@@ -271,11 +219,7 @@ class Task(ABC):
         return Codec(tokenizers)
 
     def own_codec(self, config: Config) -> Codec | None:
-        """The codec of the files in `data.tokenizer`; None without such files.
-
-        Raises:
-            InputError: for a file that is no SentencePiece model, or not one file for each field.
-        """
+        """The codec of the files in `data.tokenizer`; None without such files."""
         if not config.data.tokenizer:
             return None
         paths = split_paths(in_folder(config.data).tokenizer)
@@ -289,11 +233,9 @@ class Task(ABC):
         return Codec(dict(zip(self.fields, map(load_own, paths), strict=True)))
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
-        """The codec of `train.init_from`, if it fits this training run.
+        """The codec of `train.init_from`, if it fits this training run; else an error.
 
-        Raises:
-            InputError: for a codec that does not fit; by default, another one than in
-                `data.tokenizer`.
+        By default, only another codec than in `data.tokenizer` does not fit.
         """
         own = self.own_codec(config)
         if own and own.identity != codec.identity:
@@ -304,84 +246,40 @@ class Task(ABC):
         return codec
 
     @abstractmethod
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
-        """The ids of examples.
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
+        """The ids of examples: N rows of ids for each name of a batch.
 
-        Args:
-            texts: the texts of N examples, by field.
-            codec: the codec of the run.
-
-        Returns:
-            N rows of ids for each name of a batch. The order of names matters: examples are sorted
-            by the lengths of the last name first.
+        The order of names matters: examples are sorted by the lengths of the last name first.
         """
 
-    def encode_examples(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec, max_length: int
-    ) -> dict[str, list[list[int]]]:
+    def encode_examples(self, texts: FieldTexts, codec: Codec, max_length: int) -> Rows:
         """The rows of ids that training reads; by default `encode`.
 
         A task may divide long examples into rows of at most `max_length` ids. Training skips an
         example with a longer row.
-
-        Args:
-            texts: the texts of examples, by field.
-            codec: the codec of the run.
-            max_length: longest row in ids.
         """
         return self.encode(texts, codec)
 
     @abstractmethod
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new model with all its weights.
-
-        Args:
-            config: the configuration of the run.
-            codec: the codec of the run.
-            dtype: a dtype, or a dtype policy like mixed_bfloat16.
-        """
+        """Builds a new model with all its weights."""
 
     @abstractmethod
     def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
+        self, model: keras.Model, batch: Batch, loss: CrossEntropy, training: bool
     ) -> TokenLosses:
-        """The summed losses of a batch.
-
-        Args:
-            model: the model.
-            batch: int32 tensors (B, L) by name, padded with 0 at the end.
-            loss: computes the losses of labels from a model and its inputs.
-            training: whether dropout is active.
-        """
+        """The summed losses of a batch."""
 
     @abstractmethod
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Predictor:
-        """The predictor for a model, also during training.
-
-        Args:
-            model: the model; each prediction uses its present weights.
-            codec: the codec of the run.
-            decode: options of the search.
-        """
+        """The predictor for a model, also during training; it uses the model's present weights."""
 
     def evaluate(
         self, predictor: Predictor, test: TestSet, progress: Progress = no_progress
     ) -> Evaluation:
         """Tests a predictor; by default, scores its predictions.
 
-        Args:
-            predictor: a predictor of this task.
-            test: the test set.
-            progress: function that is called after each batch.
-
-        Raises:
-            InputError: as `score`.
+        `progress` is called after each batch.
         """
         predictions = [best.text for best in predictor(test.inputs, progress=progress)]
         references = [test.references, *test.more_references]
@@ -392,16 +290,7 @@ class Task(ABC):
     ) -> dict[str, Any]:
         """The scores of `metrics` and `requested` by name, in JSON's types; see `Metric.score`.
 
-        Training logs the scores that are floats.
-
-        Args:
-            inputs: the input of each prediction; may be empty for given outputs.
-            predictions: the predicted texts.
-            references: lists of references.
-
-        Raises:
-            InputError: for no predictions, unequal numbers of texts, or a task without metrics of
-                given outputs.
+        Training logs the scores that are floats. `inputs` may be empty for given outputs.
         """
         scored = (*self.metrics, *self.requested)
         if not scored:
@@ -415,9 +304,6 @@ class Task(ABC):
         """The name of the metric that chooses the best weights when `train.metric` is empty.
 
         By default this is the first of `metrics`, or the validation loss without metrics.
-
-        Args:
-            references: references of the validation examples that are scored.
         """
         return (*self.metrics, LOSS)[0].name
 

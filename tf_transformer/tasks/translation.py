@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Any, Self, cast
 
 import keras
-from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.config.task import TranslationOptions
@@ -16,17 +15,15 @@ from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator
-from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
-from tf_transformer.tasks.encoder_decoder import build_model
+from tf_transformer.tasks.encoder_decoder import EncoderDecoderTask
 from tf_transformer.tasks.metrics import Metric, References
-from tf_transformer.tasks.task import Splits, Task, TestSet
+from tf_transformer.tasks.task import FieldTexts, Rows, Splits, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import is_blank
-from tf_transformer.text.sequences import shift_right
 
 
-class Translation(Task):
+class Translation(EncoderDecoderTask):
     """Translates sentences, the task of the paper.
 
     Attributes:
@@ -44,20 +41,14 @@ class Translation(Task):
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
-        """BLEU, chrF and the percentage of exact matches."""
         return Bleu(self.options), ChrF(self.options), ExactMatch(self.options)
 
     @property
     def metrics_on_request(self) -> tuple[Metric, ...]:
-        """The translation edit rate."""
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
-        """The configuration with the languages of a TFDS corpus.
-
-        Raises:
-            InputError: for a corpus that cannot be loaded, or corpora with opposite directions.
-        """
+        """The configuration with the languages of a TFDS corpus."""
         return replace(config, data=corpora.with_languages(config.data))
 
     def text_size(self, config: Config) -> TextSize | None:
@@ -97,38 +88,15 @@ class Translation(Task):
         rows = [pair for pair in pairs if not is_blank(pair[1])]
         return TestSet([source for source, _ in rows], [target for _, target in rows])
 
-    def encode(
-        self, texts: Mapping[str, Sequence[str]], codec: Codec
-    ) -> dict[str, list[list[int]]]:
+    def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
         """The ids of both sides of each pair, with the end-of-sentence id at the end."""
         return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
 
-    def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
-        """Builds a new model of `config.model.architecture`."""
-        return build_model(config, codec, dtype)
-
-    def losses(
-        self,
-        model: keras.Model,
-        batch: Mapping[str, KerasTensor],
-        loss: CrossEntropy,
-        training: bool,
-    ) -> TokenLosses:
-        """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
-        source, target = batch["source"], batch["target"]
-        return loss.losses(model, (source, shift_right(target)), target, training)
-
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
-        """The translator; see `Task.predictor`."""
         own = self.options
         return Translator(model, codec, decode, own.copy_without_letters, own.lower_capitals)
 
     def with_options(self, options: TaskOptions) -> Self:
-        """This task with other options.
-
-        Raises:
-            InputError: for a tokenizer of BLEU that cannot be used on this machine.
-        """
         bleu = Bleu(cast(TranslationOptions, options))
         if bleu.options.bleu_tokenize != "13a":  # which needs no package and no download
             bleu.scorer()
@@ -145,7 +113,6 @@ class Translation(Task):
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, Any]:
-        """The BLEU of a baseline, and the test of the difference; see `Bleu.compare`."""
         return Bleu(self.options).compare(predictions, references, baseline)
 
     def default_metric(self, references: Sequence[str]) -> str:
@@ -163,13 +130,12 @@ class Translation(Task):
         return "chrf" if 2 * short > len(references) else "bleu"
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        """The languages, and the signature of BLEU."""
         bleu = Bleu(cast(TranslationOptions, config.task))
         signature = bleu.score([], ["."], [["."]])["signature"]
-        return {"languages": languages(config), "training": {"bleu_signature": signature}}
+        names = dict(zip(self.fields, corpora.run_languages(config), strict=True))
+        return {"languages": names, "training": {"bleu_signature": signature}}
 
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """Exact matches, chrF and BLEU with its signature, as one line of text."""
         return (
             "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
             "BLEU {bleu:.2f} ({signature})"
@@ -177,8 +143,3 @@ class Translation(Task):
 
 
 TRANSLATION = Translation()
-
-
-def languages(config: Config) -> dict[str, str | None]:
-    """The languages of source and target; None if the configuration does not name a language."""
-    return dict(zip(("source", "target"), corpora.run_languages(config), strict=True))

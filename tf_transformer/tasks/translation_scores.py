@@ -29,9 +29,6 @@ _SEED = 12345  # of sacreBLEU's trials
 class Bleu:
     """BLEU, 0 to 100. By default, text is cased and detokenised.
 
-    Attributes:
-        options: options of the scores.
-
     Example:
         >>> Bleu(TranslationOptions()).score([], ["a b c d"], [["a b c d"], ["e"]])["bleu"]
         100.0
@@ -48,12 +45,7 @@ class Bleu:
         """Scores translations against one or several references.
 
         A blank reference is a missing reference. If a translation and all its references are
-        blank, they are equal.
-
-        Args:
-            inputs: not used.
-            predictions: the translations.
-            references: lists of references, one reference per translation in each.
+        blank, they are equal. The inputs are not used.
 
         Returns:
             bleu: the score of sacreBLEU. signature: sacreBLEU's signature. bleu_interval, with
@@ -76,12 +68,7 @@ class Bleu:
     def compare(
         self, predictions: Sequence[str], references: References, baseline: Sequence[str]
     ) -> dict[str, float]:
-        """Scores the translations of another system, and tests the difference.
-
-        Args:
-            predictions: the translations.
-            references: lists of references.
-            baseline: the translations of the other system.
+        """Scores the translations of another system, `baseline`, and tests the difference.
 
         Returns:
             baseline_bleu: the BLEU of the other system. p_value, with resamples: the probability of
@@ -126,11 +113,7 @@ class Bleu:
         return (as_large + 1) / (len(trials) + 1)
 
     def scorer(self) -> "sacrebleu.BLEU":
-        """The scorer of sacreBLEU.
-
-        Raises:
-            InputError: for a tokenizer whose package or download is missing.
-        """
+        """The scorer of sacreBLEU; an `InputError` if its tokenizer lacks a package or download."""
         import sacrebleu
 
         tokenize, lowercase = self.options.bleu_tokenize, self.options.lowercase
@@ -201,31 +184,16 @@ class ExactMatch(_OfTexts):
 
 @dataclass(frozen=True)
 class Texts:
-    """Texts in the form that is scored.
-
-    Attributes:
-        hypotheses: normalized translations.
-        references: lists of normalized references for sacreBLEU, with None for a missing reference.
-    """
+    """Texts in the form that is scored."""
 
     hypotheses: list[str]
-    references: list[Any]
+    references: list[Any]  # lists for sacreBLEU, with None for a missing reference
 
     @classmethod
     def of(
         cls, hypotheses: Sequence[str], references: References, options: TranslationOptions
     ) -> "Texts":
-        """Normalizes and checks texts.
-
-        Args:
-            hypotheses: the translations.
-            references: lists of references, one reference per translation in each.
-            options: options of the scores.
-
-        Raises:
-            InputError: for no translations, unequal numbers of texts, or a translation without a
-                reference.
-        """
+        """Normalizes texts, and raises the errors of `Bleu.score`."""
         if any(isinstance(texts, str) for texts in (hypotheses, references, *references)):
             raise InputError("expected lists of translations and lists of references, got a text.")
         if not references or (not hypotheses and not any(references)):
@@ -275,14 +243,7 @@ def _given(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> li
 def _warn(
     hypotheses: Sequence[str], references: References, texts: Texts, options: TranslationOptions
 ) -> None:
-    """Warns of different Unicode forms, and of a tokenizer that needs spaces.
-
-    Args:
-        hypotheses: the given translations.
-        references: the given lists of references.
-        texts: translations and references in the form that is scored.
-        options: options of the scores.
-    """
+    """Warns of given texts with different Unicode forms, and of a tokenizer that needs spaces."""
     scored = texts.hypotheses, *([text or "" for text in column] for column in texts.references)
     raw = zip(hypotheses, *references, strict=True)
     rows = zip(raw, zip(*scored, strict=True), strict=True)

@@ -16,9 +16,10 @@ SPACES = ("Zs", "Zl", "Zp", "Cc")
 KINDS = {"A": CAPITALS, "a": OTHER_LETTERS, "0": NUMBERS, " ": SPACES}
 OTHER_KIND = "."
 # Patterns of kinds, in the syntax of Python and RE2.
-IN_CAPITALS = r"[^a]*AA[^a]*"
+IN_CAPITALS = r"[^a]*AA[^a]*"  # all letters are capitals, and two of them stand side by side
 SHORT_WORD = " *A{2,3} *"
 _WITHOUT_START = r"\.*(?:0[^ ]*)? "  # a word without a letter at its start, and a space
+# Each word with a letter begins with a capital, and there are at least four: fewer may be a name.
 IN_TITLE_CASE = rf"(?:(?:{_WITHOUT_START})*\.*A[^ ]* ){{4,}}(?:{_WITHOUT_START})*"
 _START_OF_WORD = r"(?:^| )\.*a"
 _START_OF_TEXT = r"^[ .]*a"
@@ -26,40 +27,16 @@ _START_OF_TEXT = r"^[ .]*a"
 _KIND_OF = {category: kind for kind, categories in KINDS.items() for category in categories}
 
 
-def in_capitals(text: str) -> bool:
-    """Whether all letters of a text are capitals, and two of them stand side by side.
-
-    Example:
-        >>> in_capitals("IT'S 5 PM!"), in_capitals("I 5"), in_capitals("It's NATO")
-        (True, False, False)
-    """
-    return re.fullmatch(IN_CAPITALS, _kinds(text)) is not None
-
-
 def is_short_word(text: str) -> bool:
     """Whether a text is one word of two or three capitals, like EU: often an acronym.
 
-    No rule tells the acronyms IT, US and WHO from other words in capitals. A mark shows that a
-    word is a sentence.
+    A mark shows that a word is a sentence.
 
     Example:
         >>> is_short_word("WHO"), is_short_word("WHO?"), is_short_word("IT SUPPORT")
         (True, False, False)
     """
     return re.fullmatch(SHORT_WORD, _kinds(text)) is not None
-
-
-def in_title_case(text: str) -> bool:
-    """Whether each word with a letter begins with a capital, and there are at least four.
-
-    Fewer words may be a name. Punctuation before a word does not count, nor does a word that begins
-    with a number.
-
-    Example:
-        >>> in_title_case("Is It (Really) 5 O'clock?"), in_title_case("Martin Luther King")
-        (True, False)
-    """
-    return re.fullmatch(IN_TITLE_CASE, _kinds(text) + " ") is not None
 
 
 def title(text: str) -> str:
@@ -85,17 +62,18 @@ def sentence(text: str) -> str:
 def form_of(text: str) -> Callable[[str], str] | None:
     """What puts other texts in the case of this text: `str.upper`, `title`, or None.
 
-    A short word has no form.
-
     Example:
-        >>> form_of("HELLO!"), form_of("Hello!"), form_of("EU")
-        (<method 'upper' of 'str' objects>, None, None)
+        >>> form_of("IT'S 5 PM!"), form_of("It's NATO"), form_of("EU"), form_of("Martin L. King")
+        (<method 'upper' of 'str' objects>, None, None, None)
+        >>> form_of("Is It (Really) 5 O'clock?") is title
+        True
     """
     if is_short_word(text):
         return None
-    if in_capitals(text):
+    kinds = _kinds(text)
+    if re.fullmatch(IN_CAPITALS, kinds):
         return str.upper
-    return title if in_title_case(text) else None
+    return title if re.fullmatch(IN_TITLE_CASE, kinds + " ") else None
 
 
 def _with_capitals(text: str, starts: str) -> str:
@@ -109,4 +87,5 @@ def _with_capitals(text: str, starts: str) -> str:
 
 def _kinds(text: str) -> str:
     """The kind of each character."""
-    return "".join(_KIND_OF.get(unicodedata.category(each), OTHER_KIND) for each in text)
+    categories = map(unicodedata.category, text)
+    return "".join(_KIND_OF.get(category, OTHER_KIND) for category in categories)

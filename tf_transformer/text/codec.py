@@ -8,32 +8,28 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tf_transformer.errors import InputError
+from tf_transformer.text.normalization import clean, is_blank
+from tf_transformer.text.punctuation import opus_punctuation
+from tf_transformer.text.target_tag import split_tag
 from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from tf_transformer.text.graph_codec import GraphCodec
+    from tf_transformer.text.graph_tokenizer import GraphCodec
 
 FILE = "tokenizer.model"  # for all fields; tokenizer.source.model is for the field source alone
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
 
 
 class Codec:
-    """The tokenizers of a run.
-
-    Args:
-        tokenizer: one tokenizer for all fields, or a dict from the name of each field to its
-            tokenizer.
+    """The tokenizers of a run: one for all fields, or a dict with one for each field.
 
     Attributes:
         tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
 
     Example:
-        >>> both = Codec(Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300))
-        >>> both.decode("target", both.encode("source", "a house"))
-        'a house'
         >>> source, target = (Tokenizer.train([text], 300) for text in ("a house", "ein Haus"))
-        >>> each = Codec({"source": source, "target": target})
-        >>> each.decode("target", each.encode("target", "ein Haus"))
+        >>> codec = Codec({"source": source, "target": target})
+        >>> codec.decode("target", codec.encode("target", "ein Haus"))
         'ein Haus'
     """
 
@@ -43,11 +39,7 @@ class Codec:
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Codec":
-        """Reads tokenizers from a folder that `save` has written.
-
-        Raises:
-            InputError: if a tokenizer is missing or broken.
-        """
+        """Reads tokenizers that `save` has written; an `InputError` for a missing or broken one."""
         path = pathlib.Path(folder)
         files = codec_files(path)
         if "" in files or not files:
@@ -67,11 +59,7 @@ class Codec:
             tokenizer.save(pathlib.Path(folder, name))
 
     def __getitem__(self, field: str) -> Tokenizer:
-        """Returns the tokenizer of a field.
-
-        Raises:
-            InputError: if the field has no tokenizer.
-        """
+        """The tokenizer of a field; an `InputError` if there is none."""
         tokenizer = self.tokenizers.get("") or self.tokenizers.get(field)
         if tokenizer is None:
             raise InputError(
@@ -93,9 +81,7 @@ class Codec:
         """
         if self.is_shared:
             return "shared"
-        pieces = {
-            tuple(map(each.piece, range(each.vocabulary_size))) for each in self.tokenizers.values()
-        }
+        pieces = {tuple(map(x.piece, range(x.vocabulary_size))) for x in self.tokenizers.values()}
         return "joint" if len(pieces) == 1 else "separate"
 
     @property
@@ -106,8 +92,9 @@ class Codec:
     @property
     def identity(self) -> str:
         """A hash of the vocabularies."""
-        hashes = [_sha256(tokenizer.model) for tokenizer in self.tokenizers.values()]
-        return hashes[0] if self.is_shared else _sha256(" ".join(hashes).encode())
+        hashes = [hashlib.sha256(x.model).hexdigest() for x in self.tokenizers.values()]
+        joined = " ".join(hashes).encode()
+        return hashes[0] if self.is_shared else hashlib.sha256(joined).hexdigest()
 
     def size(self, field: str) -> int:
         """Number of ids of a field, V."""
@@ -115,7 +102,7 @@ class Codec:
 
     def encode(self, field: str, text: str) -> list[int]:
         """Encodes a line of a field as ids, with the end-of-sentence id."""
-        return self[field].encode(text)
+        return self.encode_batch(field, [text])[0]
 
     def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
         """Encodes many lines like `encode`, on all cores."""
@@ -128,7 +115,7 @@ class Codec:
     def in_graph(self) -> "GraphCodec":
         """Makes the same codec for string tensors, for predictions and exports."""
         # Imported here, because some commands read the files of a run without TensorFlow.
-        from tf_transformer.text.graph_codec import GraphCodec
+        from tf_transformer.text.graph_tokenizer import GraphCodec
 
         return GraphCodec(self.tokenizers)
 
@@ -140,11 +127,46 @@ class Codec:
         return "vocabularies " + ", ".join(f"{field} {size:,}" for field, size in sizes)
 
 
+class SourceCodec(Codec):
+    """A `Codec` for training. `SearchGraph.encode` gives the same ids on tensors.
+
+    The texts of the field `source` are read with `punctuation`, kept or opus, and get `target_tag`
+    if they have no tag and the option is not empty. The vocabulary must have the tag.
+    """
+
+    def __init__(self, codec: Codec, source: str, punctuation: str = "kept", target_tag: str = ""):
+        super().__init__(codec.tokenizers)
+        self._source = source
+        self._is_opus = punctuation == "opus"
+        self._rules = f"{punctuation} {target_tag}"
+        self._tag = [self[source].tags[target_tag]] if target_tag in self[source].tags else []
+        if target_tag and not self._tag:
+            tags = ", ".join(sorted(self[source].tags)) or "none"
+            raise InputError(
+                f"decode.target_tag {target_tag!r} is not in the vocabulary, whose target tags "
+                f"are {tags}. Give one of them, or leave it out."
+            )
+
+    @property
+    def identity(self) -> str:
+        """A hash of the vocabularies, and the rules for sources."""
+        return f"{super().identity} {self._rules}"
+
+    def encode_batch(self, field: str, texts: Sequence[str]) -> list[list[int]]:
+        if field != self._source:
+            return super().encode_batch(field, texts)
+        texts = ["" if is_blank(text) else clean(text) for text in texts]
+        if self._is_opus:
+            texts = list(map(opus_punctuation, texts))
+        parts = [split_tag(text, self[field].tags) for text in texts]
+        texts = [text if rest else "" for text, (_, rest) in zip(texts, parts, strict=True)]
+        return [
+            [*self._tag, *row] if rest and not tag else row
+            for (tag, rest), row in zip(parts, super().encode_batch(field, texts), strict=True)
+        ]
+
+
 def codec_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """Finds the files of tokenizers in a folder, by field; "" is the field of a shared one."""
     paths = sorted(folder.glob("tokenizer.*"))
     return {name[1] or "": path for path in paths if (name := _NAME.fullmatch(path.name))}
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()

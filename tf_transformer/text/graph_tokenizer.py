@@ -2,34 +2,20 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from tf_transformer.text.normalization import (
-    BLANK,
-    LETTERS,
-    WHITE_SPACE,
-    class_of,
-    well_formed,
-)
+from tf_transformer.text.normalization import BLANK, LETTERS, WHITE_SPACE, class_of, well_formed
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import Tokenizer
 
 # For each first byte of a character: its size in bytes, and the range of its second byte.
 _FIRST = [
-    *[(1, 0, 0)] * 0x80,
-    *[(0, 0, 0)] * 0x42,
-    *[(2, 0x80, 0xBF)] * 0x1E,
-    (3, 0xA0, 0xBF),
-    *[(3, 0x80, 0xBF)] * 12,
-    (3, 0x80, 0x9F),
-    *[(3, 0x80, 0xBF)] * 2,
-    (4, 0x90, 0xBF),
-    *[(4, 0x80, 0xBF)] * 3,
-    (4, 0x80, 0x8F),
-    *[(0, 0, 0)] * 11,
+    *(*[(1, 0, 0)] * 0x80, *[(0, 0, 0)] * 0x42, *[(2, 0x80, 0xBF)] * 0x1E),
+    *((3, 0xA0, 0xBF), *[(3, 0x80, 0xBF)] * 12, (3, 0x80, 0x9F), *[(3, 0x80, 0xBF)] * 2),
+    *((4, 0x90, 0xBF), *[(4, 0x80, 0xBF)] * 3, (4, 0x80, 0x8F), *[(0, 0, 0)] * 11),
 ]
 
 
@@ -39,22 +25,13 @@ def as_strings(texts: Sequence[str]) -> tf.Tensor:
 
 
 def clean(text: tf.Tensor) -> tf.Tensor:
-    """Prepares strings as `Tokenizer.encode` does: removes NUL, and makes blank strings empty.
-
-    U+FFFD replaces broken UTF-8, as with errors="replace" in Python.
-
-    Args:
-        text: string tensor (B,).
-
-    Returns:
-        string tensor (B,).
-    """
+    """Prepares strings (B,) as `Tokenizer.encode` does: `valid`, and empty if they are blank."""
     text = valid(text)
     return tf.where(tf.strings.regex_full_match(text, f"[{class_of(BLANK)}]*"), "", text)
 
 
 def valid(text: tf.Tensor) -> tf.Tensor:
-    """Makes strings (B,) valid UTF-8 and removes NUL."""
+    """Removes NUL from strings (B,). U+FFFD replaces broken UTF-8, as errors="replace" does."""
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="replace")
     return tf.strings.regex_replace(text, r"\x00", "")
 
@@ -88,9 +65,6 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
 class GraphTokenizer(tf.Module):
     """A `Tokenizer` for string tensors: tensorflow-text's SentencePiece op with the same model.
 
-    Args:
-        tokenizer: the tokenizer.
-
     Attributes:
         line_starts: whether the tokenizer adds a space at the start of each line.
         tags: the ids of target tags by tag.
@@ -115,17 +89,14 @@ class GraphTokenizer(tf.Module):
         self._beyond = tokenizer.vocabulary_size if is_larger else None
         self.tags = dict(tokenizer.tags)
         self._before_spaces = tokenizer.before_spaces
-        self._looked_up = []
-        if tokenizer.looked_up:
-            unknown = {*tokenizer.looked_up, UNK_ID}
-            self._looked_up = [i in unknown for i in range(tokenizer.num_pieces)]
+        unknown = {*tokenizer.looked_up, UNK_ID}
+        pieces = range(tokenizer.num_pieces if tokenizer.looked_up else 0)
+        self._looked_up = [i in unknown for i in pieces]
         self._folds_spaces = tokenizer.folds_spaces
-        self._space_id = tokenizer.piece_to_id_or_unknown("▁")
-        # A character without a piece is encoded as bytes. No piece reaches across it.
-        private_use = map(chr, range(0xE000, 0xF900))
-        self._boundary = next(
-            c for c in private_use if tokenizer.piece_to_id_or_unknown(c) == UNK_ID
-        )
+        id_of = tokenizer.piece_to_id_or_unknown
+        self._space_id = id_of("▁")
+        # A private-use character without a piece is encoded as bytes. No piece reaches across it.
+        self._boundary = next(c for c in map(chr, range(0xE000, 0xF900)) if id_of(c) == UNK_ID)
         self._size = len(self._boundary.encode("utf-8")) if tokenizer.byte_of else 1
         self._boundary_ids = len(tokenizer.encode(self._boundary)) - 1
         self.line_starts = self._boundary_ids > self._size
@@ -160,10 +131,10 @@ class GraphTokenizer(tf.Module):
         ids = self._op.tokenize(text)
         if self._looked_up:
             ids = self._joined(ids)
-        if self._beyond is not None:
-            known = tf.where(ids.flat_values < self._beyond, ids.flat_values, UNK_ID)
-            ids = ids.with_flat_values(known)
-        return ids
+        if self._beyond is None:
+            return ids
+        known = tf.where(ids.flat_values < self._beyond, ids.flat_values, UNK_ID)
+        return ids.with_flat_values(known)
 
     def _joined(self, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """Joins several unknown characters in a row; see `Tokenizer.looked_up`."""
@@ -201,25 +172,16 @@ class GraphTokenizer(tf.Module):
         return tf.strings.regex_replace(strings, f"^{re.escape(text)} ?", "", replace_global=False)
 
     def text_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:
-        """Selects the ids before the first end id, without the bytes of incomplete characters.
+        """Selects the ids before the first end id, as ragged int32 (R, None).
 
-        A search may predict the bytes of half a character. `Tokenizer.decode` drops the same ids.
-
-        Args:
-            ids: int32 tensor (R, L).
-            lengths: int32 tensor (R,), the number of ids that count.
-
-        Returns:
-            ragged int32 tensor (R, None).
+        The first `lengths` (R,) of each row of `ids` (R, L) count. A search may predict bytes of
+        half a character. They are dropped, as by `Tokenizer.decode`.
         """
         inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
         inside &= tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         values = tf.where(inside, tf.gather(self._byte_of, ids), -1)
-        whole = tf.cond(
-            tf.reduce_any(values >= 0),
-            lambda: inside & _is_whole(values),
-            lambda: inside,  # most texts have no bytes
-        )
+        has_bytes = tf.reduce_any(values >= 0)  # most texts have none
+        whole = tf.cond(has_bytes, lambda: inside & _is_whole(values), lambda: inside)
         counts = tf.math.count_nonzero(whole, axis=1)
         return tf.RaggedTensor.from_row_lengths(tf.boolean_mask(ids, whole), counts, validate=False)
 
@@ -245,3 +207,16 @@ def _shifted(values: tf.Tensor, count: int) -> tf.Tensor:
     padding = [[0, 0], [count, 0]] if count > 0 else [[0, 0], [0, -count]]
     padded = tf.pad(values, padding, constant_values=-1)
     return padded[:, :-count] if count > 0 else padded[:, -count:]
+
+
+class GraphCodec(tf.Module):
+    """A `Codec` for string tensors: `Codec.in_graph` makes it, and exports contain it."""
+
+    def __init__(self, tokenizers: Mapping[str, Tokenizer]):
+        super().__init__()
+        self._fields = tuple(tokenizers)
+        self._tokenizers = list(map(GraphTokenizer, tokenizers.values()))
+
+    def __getitem__(self, field: str) -> GraphTokenizer:
+        """Returns the tokenizer of a field."""
+        return self._tokenizers[0 if "" in self._fields else self._fields.index(field)]

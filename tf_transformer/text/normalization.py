@@ -33,15 +33,10 @@ _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
 LETTERS = CAPITALS + OTHER_LETTERS
 # The characters of `str.isspace`, in the syntax of Python and RE2.
 WHITE_SPACE = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
-_KEPT = frozenset(
-    map(
-        chr,
-        itertools.chain(
-            *(range(0x600, 0x606), [0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x200C, 0x200D]),
-            *([0x110BD, 0x110CD], range(0x13430, 0x13440), range(0xE0020, 0xE0080)),
-        ),
-    )
-)
+_KEPT = {
+    *map(chr, (*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x200C, 0x200D)),
+    *map(chr, (0x110BD, 0x110CD, *range(0x13430, 0x13440), *range(0xE0020, 0xE0080))),
+}
 # Format characters, and the first words in the names of characters of the scripts that need them.
 # NEW is that of New Tai Lue.
 _OF_SCRIPTS = {
@@ -66,32 +61,18 @@ def normalize(text: str) -> str:
 
 
 def comparable(text: str) -> str:
-    """Normalizes a text for comparisons: `normalize`, NFC, and single spaces between words.
-
-    Example:
-        >>> comparable(" cafe\u0301\u00a0\u200b au  lait") == "caf\u00e9 au lait"
-        True
-    """
+    """Normalizes a text for comparisons: `normalize`, NFC, and single spaces between words."""
     return unicodedata.normalize("NFC", " ".join(normalize(text).split()))
 
 
 def comparable_in_script(text: str) -> str:
-    """Normalizes a text like `comparable`, but keeps format characters that its script needs.
-
-    Khmer, Lao, Myanmar and Thai mark words by U+200B and U+2060. Scripts from right to left have
-    the marks of direction U+061C, U+200E and U+200F.
-
-    Example:
-        >>> comparable_in_script("\u1780\u200b\u1781\u200e  a") == "\u1780\u200b\u1781 a"
-        True
-    """
-    found = [characters for characters in _OF_SCRIPTS if not set(characters).isdisjoint(text)]
-    if not found:
+    """Normalizes a text like `comparable`, but keeps format characters that its script needs."""
+    if set(text).isdisjoint(_PLACES):
         return comparable(text)
     letters = set(text).difference(_PLACES)
     scripts = {unicodedata.name(letter, "").partition(" ")[0] for letter in letters}
-    for characters in found:
-        if not scripts.isdisjoint(_OF_SCRIPTS[characters]):
+    for characters, of_scripts in _OF_SCRIPTS.items():
+        if not scripts.isdisjoint(of_scripts):
             text = text.translate({ord(x): _PLACES[x] for x in characters})
     return comparable(text).translate(_UNPROTECTED)
 
@@ -115,11 +96,8 @@ def class_of(categories: tuple[str, ...]) -> str:
     import numpy as np  # --help does without
 
     inside = np.isin(_categories(), categories).astype(int)
-    edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).tolist()
-    return "".join(
-        rf"\x{{{start:X}}}-\x{{{end - 1:X}}}"
-        for start, end in zip(edges[::2], edges[1::2], strict=True)
-    )
+    edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).reshape(-1, 2).tolist()
+    return "".join(rf"\x{{{start:X}}}-\x{{{end - 1:X}}}" for start, end in edges)
 
 
 @functools.cache
@@ -146,21 +124,14 @@ def well_formed(text: str) -> str:
 
 
 def with_rules(model: bytes, folds_spaces: bool) -> bytes:
-    """Replaces the rules of a SentencePiece model by `nmt_nfc`.
+    """Replaces the rules of a serialized SentencePiece model by `nmt_nfc`.
 
-    Args:
-        model: the serialized model.
-        folds_spaces: whether the model removes spaces at the ends of a line, and replaces several
-            spaces by one.
-
-    Returns:
-        the serialized model with the new rules.
+    If it folds spaces, it removes spaces at the ends of a line, and replaces several spaces by one.
     """
     # Protocol buffers are merged by concatenation. The last value of a field counts.
     rules = _normalizer(folds_spaces, escapes_spaces=True).serialized_model_proto()
-    merged = model + rules + _NAME
-    processor = sentencepiece.SentencePieceProcessor(model_proto=merged)
-    return processor.serialized_model_proto()
+    merged = sentencepiece.SentencePieceProcessor(model_proto=model + rules + _NAME)
+    return merged.serialized_model_proto()
 
 
 @functools.cache
@@ -169,7 +140,7 @@ def _normalizer(folds_spaces: bool, escapes_spaces: bool) -> sentencepiece.Sente
     sentencepiece.SetMinLogLevel(2)
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "rules.tsv"
-        path.write_text("".join(_line(*rule) for rule in sorted(rules().items())), "utf-8")
+        path.write_text("".join(map(_line, sorted(rules().items()))), "utf-8")
         return sentencepiece.SentencePieceNormalizer(
             rule_tsv=str(path),
             add_dummy_prefix=folds_spaces,
@@ -178,10 +149,9 @@ def _normalizer(folds_spaces: bool, escapes_spaces: bool) -> sentencepiece.Sente
         )
 
 
-def _line(before: str, after: str) -> str:
+def _line(rule: tuple[str, str]) -> str:
     """Writes a rule in SentencePiece's format: code points in hexadecimal."""
-    columns = (" ".join(f"{ord(character):X}" for character in text) for text in (before, after))
-    return "\t".join(columns) + "\n"
+    return "\t".join(" ".join(f"{ord(x):X}" for x in text) for text in rule) + "\n"
 
 
 def rules() -> dict[str, str]:
@@ -216,14 +186,10 @@ def _spellings(decomposed: str, composed: dict[str, list[str]]) -> set[str]:
             continue
         prefixes = [{""}]  # spellings of the first characters
         for end in range(1, len(text) + 1):
-            ends = {start: _characters(text[start:end], composed) for start in range(end)}
-            pairs = (itertools.product(prefixes[start], ends[start]) for start in range(end))
-            prefixes.append(set(map("".join, itertools.chain.from_iterable(pairs))))
+            prefixes.append({before + text[end - 1] for before in prefixes[-1]})
+            for start in range(end):
+                same = composed.get(unicodedata.normalize("NFD", text[start:end]), [])
+                pairs = itertools.product(prefixes[start], same)
+                prefixes[end].update(map("".join, pairs))
         spellings |= prefixes[-1]
     return spellings
-
-
-def _characters(text: str, composed: dict[str, list[str]]) -> list[str]:
-    """Finds the characters that are canonically equivalent to a text."""
-    same = composed.get(unicodedata.normalize("NFD", text), [])
-    return [text, *same] if len(text) == 1 else same

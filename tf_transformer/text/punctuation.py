@@ -25,13 +25,7 @@ _COMPILED = [(re.compile(pattern), replacement) for pattern, replacement in RULE
 
 
 def opus_punctuation(text: str) -> str:
-    """Replaces punctuation as the preprocessing of OPUS-MT's models did.
-
-    Args:
-        text: a line.
-
-    Returns:
-        The line with ASCII punctuation, single spaces, and no control characters.
+    """A line with ASCII punctuation, single spaces, and no control characters.
 
     Example:
         >>> opus_punctuation("„Ja“ – he said…  （no）")

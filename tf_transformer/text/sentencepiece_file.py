@@ -8,7 +8,7 @@ program for CTranslate2 runs this file by its path, so it imports the standard l
 import struct
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _PIECES, _TRAINER, _NORMALIZER = 1, 2, 3  # fields of a model
 _TEXT, _SCORE, _KIND = 1, 2, 3  # fields of a piece
@@ -43,23 +43,14 @@ class Piece(NamedTuple):
 
 
 class Options(NamedTuple):
-    """Options of a model, with the values of a model that does not name them.
+    """Options of a model, with the values of a model that does not name them."""
 
-    Attributes:
-        segmentation: how texts are divided: `UNIGRAM`, `BPE`, `WORD` or `CHAR`.
-        vocabulary_size: the size of the vocabulary that the model was made for; 0: unknown.
-        ends_words_in_spaces: whether a space belongs to the word before it; else to the next word.
-        adds_space: whether a text gets a space at its start, or at its end.
-        removes_spaces: whether spaces at the ends of a text are removed, and several become one.
-        escapes_spaces: whether U+2581 stands for a space.
-    """
-
-    segmentation: int = UNIGRAM
-    vocabulary_size: int = 0
-    ends_words_in_spaces: int = 0
-    adds_space: int = 1
-    removes_spaces: int = 1
-    escapes_spaces: int = 1
+    segmentation: int = UNIGRAM  # or BPE, WORD, CHAR
+    vocabulary_size: int = 0  # 0: unknown
+    ends_words_in_spaces: int = 0  # a space belongs to the word before it; else to the next word
+    adds_space: int = 1  # a text gets a space at its start, or at its end
+    removes_spaces: int = 1  # at the ends of a text; several spaces in it become one
+    escapes_spaces: int = 1  # U+2581 stands for a space
 
 
 _OPTIONS = {  # by the fields of a model and of its trainer or normalizer
@@ -79,24 +70,25 @@ class SpecialPieces(NamedTuple):
 
 
 def read_pieces(model: bytes) -> list[Piece]:
-    """The pieces of a serialized model, in the order of their ids.
-
-    Raises:
-        ModelFileError: for bytes that are not a SentencePiece model.
-    """
+    """The pieces of a serialized model, in the order of their ids; raises `ModelFileError`."""
+    pieces = []
     try:
-        return [_piece(_as_bytes(value)) for number, value in _fields(model) if number == _PIECES]
-    except (struct.error, UnicodeDecodeError) as error:
+        for message in (value for number, value in _fields(model) if number == _PIECES):
+            fields: dict[int, Any] = {_TEXT: b"", _SCORE: bytes(4), _KIND: Kind.NORMAL}
+            fields |= dict(_fields(message))
+            (score,) = struct.unpack("<f", fields[_SCORE])
+            if fields[_KIND] not in list(Kind):
+                raise ModelFileError(_NO_MODEL)
+            pieces.append(Piece(fields[_TEXT].decode(), score, Kind(fields[_KIND])))
+    except (struct.error, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise ModelFileError(_NO_MODEL) from error
+    return pieces
 
 
-def _piece(message: bytes) -> Piece:
-    fields = dict(_fields(message))
-    (score,) = struct.unpack("<f", _as_bytes(fields.get(_SCORE, b"\0\0\0\0")))
-    kind = fields.get(_KIND, Kind.NORMAL)
-    if kind not in list(Kind):
-        raise ModelFileError(_NO_MODEL)
-    return Piece(_as_bytes(fields.get(_TEXT, b"")).decode("utf-8"), score, Kind(kind))
+def serialized(piece: Piece) -> bytes:
+    """The message of a piece."""
+    score = _as_varint(_SCORE << 3 | _FIXED_32) + struct.pack("<f", piece.score)
+    return _field(_TEXT, piece.text.encode()) + score + _field(_KIND, int(piece.kind))
 
 
 def with_pieces(
@@ -104,58 +96,44 @@ def with_pieces(
 ) -> bytes:
     """Replaces the pieces of a model; its normalization stays as it is.
 
-    Args:
-        model: the serialized model.
-        pieces: the new pieces, in the order of their ids.
-        vocabulary_size: number of ids of the vocabulary, V. Text may also contain the pieces from
-            V on; `Tokenizer` encodes them as unknown.
-        special: texts of the special pieces. Unknown pieces are decoded as nothing.
+    Text may also contain the pieces from `vocabulary_size` on; `Tokenizer` encodes them as unknown.
+    Unknown pieces are decoded as nothing.
     """
     kept = b"".join(_field(number, x) for number, x in _fields(model) if number != _PIECES)
     trainer = _field(_VOCABULARY_SIZE, vocabulary_size) + _field(_UNKNOWN_TEXT, b"")
     for number, text in zip(_SPECIAL_PIECES, special, strict=True):
         trainer += _field(number, text.encode())
-    messages = (
-        _field(_TEXT, piece.text.encode())
-        + _tag(_SCORE, _FIXED_32)
-        + struct.pack("<f", piece.score)
-        + _field(_KIND, int(piece.kind))
-        for piece in pieces
-    )
+    new = b"".join(_field(_PIECES, serialized(piece)) for piece in pieces)
     # Protocol buffers are merged by concatenation. The last value of a field counts.
-    return b"".join(_field(_PIECES, message) for message in messages) + kept + _field(2, trainer)
+    return new + kept + _field(_TRAINER, trainer)
 
 
 def read_options(model: bytes) -> Options:
-    """The options of a serialized model.
-
-    Raises:
-        ModelFileError: for bytes that are not a SentencePiece model.
-    """
+    """The options of a serialized model; raises `ModelFileError`."""
     values = {}
     for number, message in _fields(model):
         if number in (_TRAINER, _NORMALIZER):
-            for option, value in _fields(_as_bytes(message)):
+            for option, value in _fields(message):
                 if isinstance(value, int) and (number, option) in _OPTIONS:
                     values[_OPTIONS[number, option]] = value  # the last value counts
     return Options(**values)
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, bytes | int]]:
+def _fields(message: Any) -> Iterator[tuple[int, Any]]:
     """The fields of a message: their numbers, and a number for a varint, else bytes."""
+    if isinstance(message, int):
+        raise ModelFileError(_NO_MODEL)
     at, end = 0, len(message)
     try:
         while at < end:
             tag, at = _varint(message, at)
             number, kind = tag >> 3, tag & 7
-            if kind == _VARINT:
+            if kind in (_VARINT, _BYTES):
                 value, at = _varint(message, at)
+            if kind == _VARINT:
                 yield number, value
                 continue
-            if kind == _BYTES:
-                size, at = _varint(message, at)
-            else:
-                size = {_FIXED_64: 8, _FIXED_32: 4}[kind]
+            size = value if kind == _BYTES else {_FIXED_64: 8, _FIXED_32: 4}[kind]
             if at + size > end:
                 raise IndexError
             yield number, message[at : at + size]
@@ -180,12 +158,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
 
 def _field(number: int, value: bytes | int) -> bytes:
     if isinstance(value, int):
-        return _tag(number, _VARINT) + _as_varint(value)
-    return _tag(number, _BYTES) + _as_varint(len(value)) + value
-
-
-def _tag(number: int, kind: int) -> bytes:
-    return _as_varint(number << 3 | kind)
+        return _as_varint(number << 3 | _VARINT) + _as_varint(value)
+    return _as_varint(number << 3 | _BYTES) + _as_varint(len(value)) + value
 
 
 def _as_varint(value: int) -> bytes:
@@ -195,9 +169,3 @@ def _as_varint(value: int) -> bytes:
         value >>= 7
     groups.append(value)
     return bytes(groups)
-
-
-def _as_bytes(value: bytes | int) -> bytes:
-    if isinstance(value, int):
-        raise ModelFileError(_NO_MODEL)
-    return value

@@ -20,10 +20,8 @@ def has_several_sentences(text: str) -> bool:
     abbreviations do not count.
 
     Example:
-        >>> has_several_sentences("Tom left. Mary stayed.")
-        True
-        >>> has_several_sentences("Mr. Smith met J. R. Brown at 5 p.m. on Monday.")
-        False
+        >>> has_several_sentences("Tom left. Mary stayed."), has_several_sentences("Mr. T. Smith")
+        (True, False)
     """
     if _FULL_WIDTH_END.search(text):
         return True

@@ -6,13 +6,9 @@ from tf_transformer.text.special_ids import BOS_ID, PAD_ID
 
 
 def shift_right(ids: KerasTensor) -> KerasTensor:
-    """Makes the decoder's input from labels: adds the start id, drops the last id (section 3.1).
+    """The decoder's input, int (B, T), from labels: int (B, T).
 
-    Args:
-        ids: int tensor (B, T), labels.
-
-    Returns:
-        int tensor (B, T).
+    Adds the start id, and drops the last id (section 3.1).
 
     Example:
         >>> np.asarray(shift_right(np.array([[7, 8, 2]]))).tolist()
@@ -22,12 +18,5 @@ def shift_right(ids: KerasTensor) -> KerasTensor:
 
 
 def token_counts(ids: KerasTensor) -> KerasTensor:
-    """Counts the tokens of each row, without padding.
-
-    Args:
-        ids: int tensor (B, T).
-
-    Returns:
-        int32 tensor (B,).
-    """
+    """The number of tokens in each row of ids, int (B, T), without padding: int32 (B,)."""
     return ops.sum(ops.cast(ops.not_equal(ids, PAD_ID), "int32"), axis=1)

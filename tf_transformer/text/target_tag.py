@@ -16,15 +16,10 @@ _BROKEN = re.compile(r">>[^<>]+<<|>>[^\W\d_]")
 
 
 def split_tag(text: str, tags: Container[str]) -> tuple[str, str]:
-    r"""Divides a text into its tag and the rest.
+    r"""Divides a text into its tag and the text after it, without white space at its start.
 
-    Args:
-        text: a text.
-        tags: the tags of the model.
-
-    Returns:
-        the tag, and the text after it without white space at its start; "" if only blanks follow.
-        Without a tag of the model, "" and the text as it is.
+    The rest is "" if only blanks follow. Without one of `tags`, the tags of a model, the result is
+    "" and the text as it is.
 
     Example:
         >>> split_tag("\n>>por<< a house", {">>por<<"})
@@ -42,12 +37,7 @@ def split_tag(text: str, tags: Container[str]) -> tuple[str, str]:
 def wrong_tag(text: str, tags: Container[str]) -> str | None:
     """What stands at the start of a text in place of a tag: an unknown tag, or a part of one.
 
-    Args:
-        text: a text.
-        tags: the tags of the model.
-
-    Returns:
-        the wrong tag; None for a text with a tag of the model or without a tag.
+    None for a text with one of `tags`, the tags of a model, or without a tag.
 
     Example:
         >>> wrong_tag(">>eng<< a house", {">>por<<"}), wrong_tag(">>por a house", {">>por<<"})

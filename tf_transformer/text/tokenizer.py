@@ -22,7 +22,6 @@ import os
 import pathlib
 import random
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -31,19 +30,9 @@ import sentencepiece
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.limits import available_cores
-from tf_transformer.text.normalization import (
-    NMT_NFC,
-    clean,
-    is_blank,
-    normalize,
-    with_rules,
-)
-from tf_transformer.text.sentencepiece_file import (
-    UNIGRAM,
-    ModelFileError,
-    read_options,
-    read_pieces,
-)
+from tf_transformer.text import sentencepiece_file
+from tf_transformer.text.normalization import NMT_NFC, clean, is_blank, normalize, with_rules
+from tf_transformer.text.sentencepiece_file import Kind, ModelFileError, Piece
 from tf_transformer.text.special_ids import BLANK, BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG, split_tag
 from tf_transformer.text.unigrams import Division, Unigrams
@@ -53,7 +42,6 @@ BYTES = 261  # size of the vocabulary of bytes: 4 special ids, 256 bytes, the sp
 _THREADS = 16  # unigram pieces depend on this number, so it is the same on every machine
 _SEED = 1  # for the sample of lines; SentencePiece would use another seed in each process
 _LONGEST = 4192  # bytes of a line: SentencePiece drops longer lines
-_USER_DEFINED, _CONTROL = b"\x04", b"\x03"  # SentencePiece's kinds of pieces
 _UNKNOWN = "\u2585"  # SentencePiece's character for unknown characters in training
 _SMALLEST_VOCABULARY = 300  # 4 special ids, 256 bytes, and some pieces
 # Differs from the paper: BPE runs on raw text, with bytes for characters outside the vocabulary. In
@@ -62,22 +50,16 @@ _TRAINER_OPTIONS: dict[str, Any] = {
     "hard_vocab_limit": False,
     "character_coverage": 0.9999,  # bytes encode rarer characters
     "byte_fallback": True,
-    "pad_id": PAD_ID,
-    "bos_id": BOS_ID,
-    "eos_id": EOS_ID,
-    "unk_id": UNK_ID,
+    **{"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID, "unk_id": UNK_ID},
     "minloglevel": 2,
 }
 
 
 class Tokenizer:
-    """Strings to ids and back.
-
-    Args:
-        model: the serialized SentencePiece model.
+    """Strings to ids and back, by a serialized SentencePiece model.
 
     Attributes:
-        model: the serialized SentencePiece model.
+        model: the serialized model.
         byte_of: by id, the byte that the id stands for; ids of other pieces are missing.
         vocabulary_size: number of ids, V.
         num_pieces: number of pieces that divide a text. The pieces from V on are not in the
@@ -103,19 +85,21 @@ class Tokenizer:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
         pieces = (self._processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256))
         self.byte_of = {piece: byte for byte, piece in enumerate(pieces) if piece != UNK_ID}
-        self._options = read_options(self.model)
-        size, self.num_pieces = self._options.vocabulary_size, self._processor.get_piece_size()
-        self.vocabulary_size = min(size, self.num_pieces) if size else self.num_pieces
-        self.tags = self._tags()
-        self.looked_up = frozenset(
-            token
-            for token in range(self.vocabulary_size)
-            if self._processor.get_score(token) == LOOKED_UP
-        )
         self._ids_of_bytes = {byte: piece for piece, byte in self.byte_of.items()}
-        self.folds_spaces = bool(self._options.removes_spaces) and self.vocabulary_size != BYTES
-        keeps_spaces = self._options.adds_space and not self._options.removes_spaces
-        self.before_spaces = next(self._printable_pieces(), None) if keeps_spaces else None
+        self._options = options = sentencepiece_file.read_options(self.model)
+        self.num_pieces = self._processor.get_piece_size()
+        self.vocabulary_size = min(options.vocabulary_size or self.num_pieces, self.num_pieces)
+        ids = range(self.vocabulary_size)
+        self.looked_up = frozenset(i for i in ids if self._processor.get_score(i) == LOOKED_UP)
+        symbols = itertools.takewhile(self.is_symbol, ids[UNK_ID + 1 :])
+        symbol_ids = {self.piece(token): token for token in symbols}
+        self.tags = {piece: token for piece, token in symbol_ids.items() if TAG.fullmatch(piece)}
+        self.folds_spaces = bool(options.removes_spaces) and self.vocabulary_size != BYTES
+        self.before_spaces = None
+        if options.adds_space and not options.removes_spaces:
+            texts = ((token, self._processor.decode([token])) for token in ids[UNK_ID + 1 :])
+            printable = (pair for pair in texts if pair[1].isprintable() and pair[1].strip())
+            self.before_spaces = next(printable, None)
 
     @classmethod
     def train(
@@ -139,9 +123,6 @@ class Tokenizer:
             symbols: pieces with their own ids, in the order of the ids. No text has these ids, even
                 if it looks like a symbol.
 
-        Returns:
-            the tokenizer.
-
         Raises:
             InputError: if there is no text, or if `vocabulary_size` is too small for the bytes or
                 the characters of the text; see `smallest_vocabulary`.
@@ -152,39 +133,38 @@ class Tokenizer:
                 *(normalized, vocabulary_size, "identity", segmentation, max_lines, symbols)
             )
             return tokenizer.with_nmt_nfc()
-        if vocabulary_size == BYTES:
-            return cls(_model_of_bytes(normalization))
+        if vocabulary_size == BYTES:  # the only piece is the space
+            spaces = {"add_dummy_prefix": False, "remove_extra_whitespaces": False}
+            return cls(_learned([" "], BYTES, "bpe", normalization, **spaces))
         if vocabulary_size < _SMALLEST_VOCABULARY:
             raise InputError(
                 f"data.vocabulary_size must be at least {_SMALLEST_VOCABULARY} (256 bytes, "
                 f"4 special tokens and some pieces), or {BYTES} for bytes alone, got "
                 f"{vocabulary_size}."
             )
-        model = io.BytesIO()
+        sample = _sample(_lines_with_text(lines), max_lines)
+        options = {"num_threads": _THREADS, "user_defined_symbols": list(symbols)}
         try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=_sample(_lines_with_text(lines), max_lines),
-                model_writer=model,
-                vocab_size=vocabulary_size,
-                model_type=segmentation,
-                normalization_rule_name=normalization,
-                num_threads=_THREADS,
-                user_defined_symbols=list(symbols),
-                **_TRAINER_OPTIONS,
-            )
+            model = _learned(sample, vocabulary_size, segmentation, normalization, **options)
         except RuntimeError as error:
             raise InputError(_reason(str(error), vocabulary_size)) from error
-        return cls(model.getvalue())
+        return cls(model)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Tokenizer":
-        """Reads a SentencePiece model file.
+        """Reads a SentencePiece model file with the special ids of this project.
 
-        Raises:
-            InputError: if there is no such file, or if it is not a SentencePiece model with this
-                project's special ids.
+        Any other file, or a missing one, is an `InputError`.
         """
-        tokenizer = cls._parse(pathlib.Path(path))
+        path = pathlib.Path(path)
+        if not path.is_file():
+            raise InputError(f"expected the tokenizer of a run at {path}, but there is no file.")
+        if not (model := path.read_bytes()):
+            raise InputError(f"{path} is not a SentencePiece model: it is empty.")
+        try:
+            tokenizer = cls(model)
+        except (RuntimeError, UnicodeDecodeError, ModelFileError) as error:
+            raise InputError(f"{path} is not a SentencePiece model: {error}") from error
         processor = tokenizer._processor
         ids = (processor.pad_id(), processor.bos_id(), processor.eos_id(), processor.unk_id())
         expected = (PAD_ID, BOS_ID, EOS_ID, UNK_ID)
@@ -195,59 +175,36 @@ class Tokenizer:
             )
         return tokenizer
 
-    @classmethod
-    def _parse(cls, path: pathlib.Path) -> "Tokenizer":
-        if not path.is_file():
-            raise InputError(f"expected the tokenizer of a run at {path}, but there is no file.")
-        if not (model := path.read_bytes()):
-            raise InputError(f"{path} is not a SentencePiece model: it is empty.")
-        try:
-            return cls(model)
-        except (RuntimeError, UnicodeDecodeError, ModelFileError) as error:
-            raise InputError(f"{path} is not a SentencePiece model: {error}") from error
-
     def with_nmt_nfc(self) -> "Tokenizer":
-        r"""Returns a tokenizer with the same vocabulary and the normalization `nmt_nfc`.
-
-        Example:
-            >>> tokenizer = Tokenizer.train(["a house"], 300, normalization="identity")
-            >>> tokenizer.decode(tokenizer.with_nmt_nfc().encode("a\u00a0hou\u00adse"))
-            'a house'
-        """
+        """Returns a tokenizer with the same vocabulary and the normalization `nmt_nfc`."""
         return Tokenizer(with_rules(self.model, folds_spaces=self.vocabulary_size != BYTES))
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the model file. If this fails, an earlier file stays as it is."""
         write_whole(path, self.model)
 
-    def _tags(self) -> dict[str, int]:
-        symbols = itertools.takewhile(self.is_symbol, range(UNK_ID + 1, self.vocabulary_size))
-        pieces = {self.piece(token): token for token in symbols}
-        return {piece: token for piece, token in pieces.items() if TAG.fullmatch(piece)}
-
     def encode(self, text: str) -> list[int]:
         """Encodes a line as ids, with the end-of-sentence id."""
-        tag, text = self._without_tag(_text(text))
-        return [*tag, *self._known(self._divide([text])[0]), EOS_ID]
+        return self.encode_batch([text])[0]
 
-    def _printable_pieces(self) -> Iterator[tuple[int, str]]:
-        """Ids that are decoded as more than space, and their texts."""
-        for token in range(UNK_ID + 1, self.vocabulary_size):
-            text = self._processor.decode([token])
-            if text.isprintable() and text.strip():
-                yield token, text
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """Encodes many lines like `encode`, on all cores."""
+        parts = [self._without_tag("" if is_blank(text) else clean(text)) for text in texts]
+        rest = [text for _, text in parts]
+        if self._unigrams:
+            rows = [self._division(text).ids for text in rest]
+        else:
+            threads = available_cores() if len(texts) > 1 else 1
+            rows = self._processor.encode(rest, num_threads=threads)
+        return [
+            [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
+        ]
 
     @functools.cached_property
     def _unigrams(self) -> Unigrams | None:
         """Divides texts into unigrams; None for pieces of another kind."""
-        is_unigram = self._options.segmentation == UNIGRAM
-        return Unigrams(read_pieces(self.model)) if is_unigram else None
-
-    def _divide(self, texts: Sequence[str], threads: int = 1) -> list[list[int]]:
-        """Ids of the pieces of texts."""
-        if self._unigrams:
-            return [self._division(text).ids for text in texts]
-        return self._processor.encode(texts, num_threads=threads)
+        is_unigram = self._options.segmentation == sentencepiece_file.UNIGRAM
+        return Unigrams(sentencepiece_file.read_pieces(self.model)) if is_unigram else None
 
     def _division(self, text: str) -> Division:
         """The pieces of a text."""
@@ -284,18 +241,11 @@ class Tokenizer:
         text = clean(text)
         if is_blank(text):
             return []
-        pairs = zip(" " + text[:-1], text, strict=True)
-        starts = itertools.accumulate(
-            before.isspace() and not here.isspace() for before, here in pairs
-        )
-        last = len(text.split()) - 1
-        word_at = [
-            min(count - (not here.isspace()), last)
-            for count, here in zip(starts, text, strict=True)
-        ]
+        words_with_spaces = re.findall(r"\s*\S+(?:\s+\Z)?", text)
+        word_at = [number for number, word in enumerate(words_with_spaces) for _ in word]
         tag, rest = self._without_tag(text)
         start = len(text) - len(rest)
-        ids, pieces = self._division(rest)
+        ids, pieces = self._division(rest)[:2]
         _, places = self._processor.normalize(rest, with_offsets=True)  # of characters in the text
         end, words = 0, []
         for token, piece in zip(ids, pieces, strict=True):
@@ -307,50 +257,27 @@ class Tokenizer:
             words[place] for place in joined(ids, self.looked_up, UNK_ID)
         ]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """Encodes many lines like `encode`, on all cores."""
-        parts = [self._without_tag(_text(text)) for text in texts]
-        rest = [text for _, text in parts]
-        rows = self._divide(rest, available_cores())
-        return [
-            [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
-        ]
-
     def decode(self, ids: Sequence[int]) -> str:
         """Decodes ids to text, up to the first end-of-sentence id.
 
         A search may predict the bytes of half a character. They are dropped.
         """
-        ids = [int(i) for i in ids]
-        if EOS_ID in ids:
-            ids = ids[: ids.index(EOS_ID)]
-        parts = itertools.groupby(ids, self.byte_of.__contains__)
-        ids = [i for are_bytes, part in parts for i in (self._whole(part) if are_bytes else part)]
+        before_end = itertools.takewhile(EOS_ID.__ne__, map(int, ids))
+        whole: list[int] = []
+        for are_bytes, part in itertools.groupby(before_end, self.byte_of.__contains__):
+            if are_bytes:
+                text = bytes(self.byte_of[i] for i in part).decode("utf-8", "ignore")
+                part = (self._ids_of_bytes[byte] for byte in text.encode("utf-8"))
+            whole += part
         if self.before_spaces is None:
-            return self._processor.decode(ids)
+            return self._processor.decode(whole)
         token, text = self.before_spaces
-        return self._processor.decode([token, *ids]).removeprefix(text).removeprefix(" ")
-
-    def _whole(self, ids: Iterable[int]) -> list[int]:
-        """Drops the ids of bytes that belong to incomplete characters."""
-        text = bytes(self.byte_of[i] for i in ids).decode("utf-8", "ignore")
-        return [self._ids_of_bytes[byte] for byte in text.encode("utf-8")]
+        return self._processor.decode([token, *whole]).removeprefix(text).removeprefix(" ")
 
     def merges(self) -> dict[tuple[int, int], int]:
         """Returns the merges of byte pair encoding: from two ids to the id of the joined piece.
 
-        Encoding makes the merge with the smallest result first.
-
-        Raises:
-            InputError: if the pieces are unigrams or bytes.
-
-        Example:
-            >>> tokenizer = Tokenizer.train(["aaab"] * 9, vocabulary_size=300)
-            >>> for (left, right), made in tokenizer.merges().items():
-            ...     if tokenizer.piece(made) == "▁aaab":
-            ...         print(tokenizer.piece(left), tokenizer.piece(right))
-            ▁ aaab
-            ▁aa ab
+        Encoding makes the merge with the smallest result first. Other pieces are an `InputError`.
         """
         processor = self._processor
         special = processor.is_control, processor.is_unknown, processor.is_byte
@@ -388,11 +315,7 @@ class Tokenizer:
         return self._processor.piece_to_id(piece)
 
     def piece_to_id(self, piece: str) -> int:
-        """Returns the id of a piece.
-
-        Raises:
-            InputError: if the vocabulary does not have the piece.
-        """
+        """Returns the id of a piece; an `InputError` if the vocabulary does not have it."""
         token = self._processor.piece_to_id(piece)
         if token == UNK_ID and piece != self.piece(UNK_ID):
             raise InputError(
@@ -403,16 +326,9 @@ class Tokenizer:
 
 
 def smallest_vocabulary(characters: Mapping[str, int]) -> int:
-    """The smallest size of a vocabulary that `Tokenizer.train` can learn from a text.
+    """The smallest size of a vocabulary that `Tokenizer.train` can learn from counted characters.
 
     It has the special ids, the bytes and the characters, but for the rarest 0.01 % of a text.
-
-    Args:
-        characters: how often the text has each character.
-
-    Example:
-        >>> smallest_vocabulary({"a": 9_000, "b": 1_000, "c": 1})
-        262
     """
     counts = sorted(characters.values(), reverse=True)
     least = _TRAINER_OPTIONS["character_coverage"] * sum(counts)
@@ -435,50 +351,41 @@ def _reason(error: str, vocabulary_size: int) -> str:
 
 
 def _with_symbols_apart(model: bytes, processor: sentencepiece.SentencePieceProcessor) -> bytes:
-    """Turns user-defined pieces into control pieces, so that the model finds no symbol in text.
+    """Turns user-defined pieces, which follow the special ids, into control pieces.
 
-    Symbols follow the special ids. A piece is a protocol buffer with text, score and kind. The
-    module of SentencePiece for protocol buffers needs a newer protobuf than TensorFlow accepts.
+    The model then finds no symbol in text.
     """
     for token in range(UNK_ID + 1, processor.get_piece_size()):
-        text = processor.id_to_piece(token).encode()
-        score = struct.pack("<f", processor.get_score(token))
-        length = len(text)  # in groups of 7 bits; the high bit means that another group follows
-        size = bytes([length] if length < 128 else [length % 128 + 128, length // 128])
-        piece = b"\n%s%s\x15%s\x18" % (size, text, score)
-        if piece + _USER_DEFINED not in model:
+        text, score = processor.id_to_piece(token), processor.get_score(token)
+        symbol = sentencepiece_file.serialized(Piece(text, score, Kind.USER_DEFINED))
+        control = sentencepiece_file.serialized(Piece(text, score, Kind.CONTROL))
+        if symbol not in model:
             break
-        model = model.replace(piece + _USER_DEFINED, piece + _CONTROL)
+        model = model.replace(symbol, control)
     return model
 
 
-def _model_of_bytes(normalization: str) -> bytes:
-    """Makes a SentencePiece model whose only piece is the space."""
+def _learned(
+    lines: Iterable[str], size: int, segmentation: str, normalization: str, **options: Any
+) -> bytes:
+    """The model that SentencePiece learns from lines."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([" "]),
+        sentence_iterator=iter(lines),
         model_writer=model,
-        vocab_size=BYTES,
-        model_type="bpe",
+        vocab_size=size,
+        model_type=segmentation,
         normalization_rule_name=normalization,
-        add_dummy_prefix=False,
-        remove_extra_whitespaces=False,
         **_TRAINER_OPTIONS,
+        **options,
     )
     return model.getvalue()
-
-
-def _text(line: str) -> str:
-    return "" if is_blank(line) else clean(line)
 
 
 def _lines_with_text(lines: Iterable[str]) -> Iterator[str]:
     """Drops blank lines, and divides long lines.
 
     SentencePiece would drop each line with U+2585, its character for unknown ones.
-
-    Raises:
-        InputError: if all lines are blank.
     """
     known = (line.replace(_UNKNOWN, " ") for line in lines)
     parts = (part for line in known for part in _parts(line))

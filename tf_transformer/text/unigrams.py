@@ -30,47 +30,18 @@ _PREFIX = -1  # in place of an id: longer pieces start with this text
 
 
 class Division(NamedTuple):
-    """A text in pieces.
-
-    Attributes:
-        ids: the ids of the pieces.
-        texts: the texts of the pieces; several unknown characters in a row are one piece.
-    """
+    """A text, or a word, in pieces. Several unknown characters of a text in a row are one piece."""
 
     ids: list[int]
     texts: list[str]
-
-
-class _Word(NamedTuple):
-    """A word in pieces.
-
-    Attributes:
-        ids: the ids of the pieces.
-        texts: the texts of the pieces.
-        margin: the difference between the sums of the best and the second best way to a place in
-            the word, where it is smallest; over the number of characters.
-        size: the largest absolute value of a sum.
-    """
-
-    ids: list[int]
-    texts: list[str]
-    margin: float
-    size: float
+    # Of a word: the difference between the sums of the best and the second best way to a place in
+    # it, where it is smallest, over the number of characters; the largest absolute value of a sum.
+    margin: float = math.inf
+    size: float = 0.0
 
 
 class Unigrams:
-    """A vocabulary of unigrams.
-
-    Args:
-        pieces: the pieces of a SentencePiece model, in the order of their ids; see `Piece` in
-            sentencepiece_file.py.
-
-    Example:
-        >>> from tf_transformer.text.sentencepiece_file import Kind, Piece
-        >>> pieces = Piece("<unk>", 0.0, Kind.UNKNOWN), Piece("0", -2.1), Piece("00", -3.3)
-        >>> Unigrams(pieces).divide("000kg")
-        Division(ids=[2, 1, 0], texts=['00', '0', 'kg'])
-    """
+    """A vocabulary of unigrams: the pieces of a SentencePiece model, in the order of their ids."""
 
     def __init__(self, pieces: "Sequence[Piece]"):
         ids = {kind: [i for i, x in enumerate(pieces) if x.kind == kind] for kind in range(1, 7)}
@@ -87,11 +58,12 @@ class Unigrams:
         self._known = dict.fromkeys(prefixes, (_PREFIX, 0.0)) | known
         # Without pieces that reach across the start of a word, words have their own best pieces.
         self._has_words = not any(_SPACE in text[1:] for text in known)
-        self._words: dict[str, _Word] = {}
+        self._words: dict[str, Division] = {}
 
     def divide(self, text: str) -> Division:
         """Divides a text that SentencePiece has normalized."""
-        words = list(map(self._word, self._split(text)))
+        first, *others = text.split(_SPACE) if self._has_words else [text]
+        words = list(map(self._word, [first, *(_SPACE + word for word in others)]))
         # Sums depend on the text before a word, and their roundings, too. If a rounding could
         # choose another piece, all sums of the text are computed.
         error = 4 * _ROUNDING * sum([word.size for word in words])
@@ -101,15 +73,7 @@ class Unigrams:
         texts = list(itertools.chain.from_iterable([word.texts for word in words]))
         return self._joined(ids, texts) if self._unknown in ids else Division(ids, texts)
 
-    def _split(self, text: str) -> list[str]:
-        """Splits a text before each space."""
-        if not self._has_words:
-            return [text]
-        first, *others = text.split(_SPACE)
-        words = [_SPACE + word for word in others]
-        return [first, *words] if first else words
-
-    def _word(self, text: str) -> _Word:
+    def _word(self, text: str) -> Division:
         """Divides a word, with a cache."""
         if len(text) > _LONGEST_WORD:
             return self._viterbi(text)
@@ -120,18 +84,17 @@ class Unigrams:
             word = self._words[text] = self._viterbi(text)
         return word
 
-    def _viterbi(self, text: str) -> _Word:
+    def _viterbi(self, text: str) -> Division:
         """Finds the best pieces of a text: the largest sum of scores that ends at each place."""
         places = len(text) + 1
-        best, stored = array("f", bytes(4 * places)), array("f", [0.0])
+        best = array("f", bytes(4 * places))
         second, starts, tokens = [-math.inf] * places, [-1] * places, [self._unknown] * places
         for start in range(len(text)):
             ways, before = self._ways(text, start), best[start]
             for end, token, score in ways:
                 total = before + score
-                if token == self._unknown:  # the op rounds this sum before it compares
-                    stored[0] = total
-                    total = stored[0]
+                if token == self._unknown:
+                    total = _float32(total)  # the op rounds this sum before it compares
                 if starts[end] >= 0 and total <= best[end]:
                     second[end] = max(second[end], total)
                     continue
@@ -147,7 +110,7 @@ class Unigrams:
             texts += [f"<0x{byte:02X}>" for byte in content] or [piece]
             margin = min(margin, best[end] - second[end])
             end = starts[end]
-        return _Word(ids[::-1], texts[::-1], margin / max(1, len(text)), max(map(abs, best)))
+        return Division(ids[::-1], texts[::-1], margin / max(1, len(text)), max(map(abs, best)))
 
     def _ways(self, text: str, start: int) -> list[tuple[int, int, float]]:
         """Finds the pieces that start at a place: their ends, ids and scores."""

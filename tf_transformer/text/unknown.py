@@ -1,9 +1,8 @@
 """Characters that SentencePiece does not know, but that have an id in an imported vocabulary.
 
 Marian looks up the texts of SentencePiece's pieces in a table of ids. One unknown character may be
-in the table. Several of them in a row are one piece, which is not.
-
-The program for CTranslate2 runs this file by its path, so it imports the standard library only.
+in the table. Several of them in a row are one piece, which is not. The program for CTranslate2 runs
+this file by its path, so it imports the standard library only.
 """
 
 import itertools
@@ -15,15 +14,10 @@ LOOKED_UP = -1000.5
 
 
 def joined(ids: Sequence[int], looked_up: Collection[int], unknown: int) -> dict[int, int]:
-    """Joins several unknown characters in a row to one unknown token.
+    """Joins several unknown characters of a text in a row to one unknown token.
 
-    Args:
-        ids: the ids of a text.
-        looked_up: the ids of unknown characters that have an id.
-        unknown: the id of other unknown characters.
-
-    Returns:
-        the new ids, by the places in `ids` where they begin.
+    `looked_up` has the ids of characters with an id; others have the id `unknown`. Returns the new
+    ids, by the places in `ids` where they begin.
 
     Example:
         >>> joined([7, 5, 8, 7], looked_up={5, 8}, unknown=3)

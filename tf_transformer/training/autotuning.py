@@ -55,16 +55,12 @@ def choose_execution(run: Run, batches: BatchSampler) -> Execution:
     A resumed run keeps its execution. A short or deterministic training run takes the first
     possible execution. A long one takes the fastest. It measures executions, or uses the
     measurements of an earlier training run with the same options on this machine.
-
-    Args:
-        run: the run; its folder has the configuration and the codec.
-        batches: the batches of the training.
     """
     executions = possible_executions(run.config.train)
     chosen = executions[0]
     if run.folder.has_checkpoint:
         stored = run.folder.load_execution()
-        chosen = next((each for each in executions if each._asdict() == stored), chosen)
+        chosen = next((known for known in executions if known._asdict() == stored), chosen)
     elif len(executions) > 1 and _is_long(run, batches):
         chosen = _fastest(executions, run, batches)
     run.folder.save_execution(chosen._asdict())
@@ -96,9 +92,9 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
     the fastest with the first set.
     """
     shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
-    shape = sorted(shapes, key=lambda each: math.prod(max(each.values())))[len(shapes) // 2]
+    shape = sorted(shapes, key=lambda shape: math.prod(max(shape.values())))[len(shapes) // 2]
     updates = _updates(run.config, batches)
-    compilations = min(updates, len({tuple(each.items()) for each in shapes}))
+    compilations = min(updates, len({tuple(shape.items()) for shape in shapes}))
     file = _cache_file(run.config, shape)
     costs = _stored_costs(file)
     totals: dict[Execution, float] = {}
@@ -115,12 +111,12 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
         totals[execution] = first * compiled + others * updates
         return totals[execution]
 
-    form = min((each for each in executions if each.kernels == executions[0].kernels), key=total)
-    chosen = min((each for each in executions if each[:2] == form[:2]), key=total)
+    form = min((x for x in executions if x.kernels == executions[0].kernels), key=total)
+    chosen = min((x for x in executions if x[:2] == form[:2]), key=total)
     if file:
         with contextlib.suppress(OSError):  # a folder that cannot be written
             write_whole(file, json.dumps({name: cost for name, cost in costs.items() if cost}))
-    listed = "; ".join(f"{each} {costs[str(each)][1]:.3g} s" for each in totals)
+    listed = "; ".join(f"{timed} {costs[str(timed)][1]:.3g} s" for timed in totals)
     tqdm.write(
         f"an update of {'; '.join(f'{n} {b} x {t}' for n, (b, t) in shape.items())}: {listed}. "
         f"Chosen for {updates:,} updates: {chosen}; see --train.jit_compile, --train.micro_batches."
@@ -129,8 +125,8 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
 
 
 def _shape(batch: BatchIndices) -> Shape:
-    lengths = {name: each.lengths[batch.rows] for name, each in batch.examples.rows.items()}
-    return {name: (len(each), int(each.max())) for name, each in lengths.items()}
+    lengths = {name: rows.lengths[batch.rows] for name, rows in batch.examples.rows.items()}
+    return {name: (len(rows), int(rows.max())) for name, rows in lengths.items()}
 
 
 def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
@@ -142,10 +138,7 @@ def _stored_costs(file: pathlib.Path | None) -> dict[str, Any]:
 
 
 def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
-    """The file with costs measured on this machine, for this model and batch shape.
-
-    None for a user without a home folder.
-    """
+    """The file with costs of this machine, model and batch shape; None without a home folder."""
     cpu = pathlib.Path("/proc/cpuinfo")
     lines = set(cpu.read_text().split("\n") if cpu.exists() else [platform.processor()])
     facts = [
@@ -166,33 +159,23 @@ def _cache_file(config: Config, shape: Shape) -> pathlib.Path | None:
 def _cost(execution: Execution, run: Run, shape: Shape) -> tuple[float, float] | None:
     """Seconds of the first update and of a later update; None for an execution that fails here."""
     work = {"run_dir": str(run.folder.path), "shape": shape, **execution._asdict()}
-    try:
+    with contextlib.suppress(RuntimeError):
         first, others = run_program(__name__, work, LONGEST_TRIAL)
-    except RuntimeError:
-        return None
-    return first, others
+        return first, others
+    return None
 
 
 def time_updates(run_dir: str, shape: Shape, **execution_options: Any) -> tuple[float, float]:
-    """Times updates of a new model with random ids.
-
-    Args:
-        run_dir: folder of the run.
-        shape: rows and length of the ids, by name.
-        **execution_options: fields of `Execution`.
-
-    Returns:
-        seconds of the first update, and the median seconds of later updates.
-    """
+    """Seconds of the first and median seconds of later updates of a new model, with random ids."""
     run, execution = Run.load(run_dir), Execution(**execution_options)
     config, codec = run.config, run.codec
     execution.use_threads(config.train.threads)
     updater = make_updater(config, tasks.for_run(config), codec, execution)
     draw = np.random.default_rng(1)
     batch = {
-        name: draw.integers(UNK_ID + 1, min(codec.sizes), each) for name, each in shape.items()
+        name: draw.integers(UNK_ID + 1, min(codec.sizes), size).astype(np.int32)
+        for name, size in shape.items()
     }
-    batch = {name: ids.astype(np.int32) for name, ids in batch.items()}
     group = (batch,) * config.train.accumulate
     data = iter(tf.data.Dataset.from_tensors(group).repeat())
     seconds: list[float] = []

@@ -8,15 +8,8 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
-from tf_transformer.run.adapters import BASE, require_base
+from tf_transformer.run import weights
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.run.weights import (
-    VALUE,
-    broken_as_input_error,
-    checkpoints_in,
-    require_finite,
-    update_of,
-)
 from tf_transformer.training.early_stopping import EarlyStopping
 from tf_transformer.training.state import named_state, numbered_state
 from tf_transformer.training.update import Updater
@@ -34,20 +27,10 @@ class Checkpoints:
     previous checkpoint is deleted after the rename. The weights of an interval are written before
     the checkpoint for resuming. If a run dies between both, it trains the interval again from the
     previous checkpoint, and gets the same weights.
-
-    Args:
-        folder: the run's folder.
-        updater: the model and the optimizer.
-        early_stopping: the best score.
-        keep: number of validation intervals whose weights are kept.
     """
 
     def __init__(
-        self,
-        folder: RunFolder,
-        updater: Updater,
-        early_stopping: EarlyStopping,
-        keep: int,
+        self, folder: RunFolder, updater: Updater, early_stopping: EarlyStopping, keep: int
     ):
         self._updater = updater
         self._parts = {
@@ -64,32 +47,27 @@ class Checkpoints:
         }
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
-            checkpoints_in(place)  # checks; a manager would read a broken list as empty
-        weights = tf.train.Checkpoint(
-            **{x: self._parts[x] for x in {"weights", BASE} & {*self._parts}}
-        )
-        self._intervals = _manager(weights, folder.checkpoints, keep)
-        self._best = _manager(weights, folder.best, 1)
+            weights.checkpoints_in(place)  # checks; a manager would read a broken list as empty
+        names = {"weights", weights.BASE} & {*self._parts}  # of what predictions depend on
+        predicting = tf.train.Checkpoint(**{name: self._parts[name] for name in names})
+        self._intervals = _manager(predicting, folder.checkpoints, keep)
+        self._best = _manager(predicting, folder.best, 1)
         self._resume = _manager(tf.train.Checkpoint(**self._parts), folder.resume, 1)
 
     def resume(self) -> None:
-        """Restores the latest checkpoint if there is one, also of an earlier version.
-
-        Raises:
-            InputError: for a broken checkpoint, or weights that are not finite.
-        """
+        """Restores the latest checkpoint if there is one; an `InputError` for a broken one."""
         for manager in (self._intervals, self._best, self._resume):
             _remove_unfinished(manager)
         if latest := self._resume.latest_checkpoint:
-            if BASE in self._parts:
-                require_base(latest, self._updater.model)
-            with broken_as_input_error(latest):
+            if weights.BASE in self._parts:
+                weights.require_base(latest, self._updater.model)
+            with weights.broken_as_input_error(latest):
                 self._restore(latest)
             for weight in self._updater.model.weights:
-                require_finite(np.asarray(weight), latest)
+                weights.require_finite(np.asarray(weight), latest)
 
     def _restore(self, latest: str) -> None:
-        stored = {name.removesuffix(VALUE) for name, _ in tf.train.list_variables(latest)}
+        stored = {x.removesuffix(weights.VALUE) for x, _ in tf.train.list_variables(latest)}
         parts = self._parts
         if "weights/0" in stored:
             parts = parts | numbered_state(self._updater)
@@ -101,7 +79,7 @@ class Checkpoints:
     def latest(self) -> int:
         """Number of updates in the latest checkpoint for resuming; 0 without a checkpoint."""
         path = tf.train.latest_checkpoint(self._resume.directory)
-        return update_of(path) if path else 0
+        return weights.update_of(path) if path else 0
 
     def save(self) -> None:
         """Saves everything that the training needs to resume at this update."""
@@ -109,15 +87,10 @@ class Checkpoints:
         self._starting.unlink(missing_ok=True)
 
     def save_best(self) -> None:
-        """Saves the weights as those with the best score."""
         self._save(self._best)
 
     def save_interval(self, is_best: bool) -> None:
-        """Saves the weights at the end of a validation interval, then the rest.
-
-        Args:
-            is_best: whether the weights have the best score so far.
-        """
+        """Saves the weights at the end of a validation interval, then the rest."""
         self._save(self._intervals)
         if is_best:
             self.save_best()

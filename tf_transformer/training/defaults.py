@@ -71,27 +71,16 @@ Value = TypeVar("Value")
 
 
 class Choice(NamedTuple):
-    """Chosen options.
+    """Chosen options."""
 
-    Attributes:
-        values: by the name of the option, like data.vocabulary_size.
-        reasons: lines for people.
-    """
-
-    values: dict[str, Any]
-    reasons: list[str]
+    values: dict[str, Any]  # by the name of the option, like data.vocabulary_size
+    reasons: list[str]  # lines for people
 
 
 def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
-    """The options of `FITTING` that are not given.
+    """The options of `FITTING` that are not given, for a size of the training text.
 
-    Args:
-        size: of the training text.
-        given: values of options by name, like {"train.epochs": 10}. The choice fits them.
-
-    Example:
-        >>> choose(TextSize(pairs=5_000_000, bytes=700_000_000), {}).values["data.vocabulary_size"]
-        32000
+    They fit the values of the given options by name, like {"train.epochs": 10}.
     """
     pairs = max(size.pairs, size.bytes // LONG_PAIR, 1)
     preset = _at(MODELS, pairs)
@@ -109,7 +98,8 @@ def choose(size: TextSize, given: Mapping[str, Any]) -> Choice:
     if "model.dropout_rate" not in given:
         options["model.dropout_rate"] = _at(DROPOUT, pairs)
 
-    tokens = max(1, size.bytes) / _bytes_per_token(options["data.vocabulary_size"])
+    # In European languages: about 3 bytes per token with 1,000 pieces, 4 with 10,000.
+    tokens = max(1, size.bytes) / max(1.0, math.log10(options["data.vocabulary_size"]))
     tokens_per_update = options["data.batch_tokens"] * given.get("train.accumulate", 1)
     updates_per_pass = max(1.0, tokens / tokens_per_update)
     if "train.steps" in given or "train.epochs" in given:
@@ -135,24 +125,14 @@ def _at(rows: Sequence[tuple[int, Value]], pairs: int) -> Value:
 
 
 def _vocabulary(size: TextSize, pairs: int) -> tuple[int, str]:
-    """The size of the vocabulary, and the reason."""
-    of_pairs = _rounded(_interpolated(pairs))
-    of_characters = _rounded(size.smallest_vocabulary + LONGER_PIECES)
+    """The size of the vocabulary, by the points of `VOCABULARY`, and the reason."""
+    numbers, sizes = np.log(VOCABULARY).T
+    of_pairs = _rounded(float(np.exp(np.interp(math.log(pairs), numbers, sizes))))
+    count = size.smallest_vocabulary
+    of_characters = _rounded(count + LONGER_PIECES)
     if of_characters <= of_pairs:
         return of_pairs, _at(WHY_VOCABULARY, pairs)
-    count = size.smallest_vocabulary
     return of_characters, f"bytes and characters of this text need {count:,} of its ids"
-
-
-def _interpolated(pairs: int) -> float:
-    """The size of the vocabulary: between the points of `VOCABULARY`, or of the nearest one."""
-    numbers, sizes = np.log(VOCABULARY).T
-    return float(np.exp(np.interp(math.log(pairs), numbers, sizes)))
-
-
-def _bytes_per_token(vocabulary_size: int) -> float:
-    """Of European languages: about 3 with 1,000 pieces, 4 with 10,000."""
-    return max(1.0, math.log10(vocabulary_size))
 
 
 def _rounded(number: float) -> int:

@@ -12,15 +12,7 @@ from tf_transformer.tasks.task import Task
 
 
 def requested_metrics(train: TrainConfig, task: Task) -> list[str]:
-    """The names of metrics that are computed only because `train.metric` names them.
-
-    Args:
-        train: the options of the training.
-        task: the task, with its own metrics.
-
-    Raises:
-        InputError: when `train.metric` is unknown, or no scores are computed.
-    """
+    """The names of metrics that are computed only because `train.metric` names them."""
     if not train.metric:
         return []
     try:
@@ -43,13 +35,9 @@ def choose_metric(
 ) -> str:
     """The name of the score that chooses the best weights.
 
-    Args:
-        train: the options of the training; `train.metric` is the choice if it is not empty.
-        task: the task, which chooses by the references.
-        references: references of the validation examples that are scored.
-        resumes: whether the run has a checkpoint. A checkpoint stores the name of its metric. For
-            a checkpoint of an earlier version without a name, the result is the task's first
-            metric.
+    It is `train.metric` if it is given. Otherwise, the task chooses by the references of the
+    validation examples. A checkpoint stores the name. One of an earlier version does not, so a run
+    that resumes gets the task's first metric.
     """
     if train.metric or not train.valid_score_examples:
         return train.metric or LOSS.name
@@ -59,47 +47,32 @@ def choose_metric(
 class EarlyStopping(tf.Module):
     """The best validation score so far. Its variables are part of checkpoints.
 
-    Args:
-        metric: the name of the score.
-
-    Attributes:
-        best: gain of the best score (`tasks.metrics.gain`), float64; higher is better.
-        best_loss: validation loss of the update with the best score, float64.
-        best_update: number of updates at the best score, int64. 0: the weights of the run in
-            `train.init_from` have the best score, or there is no score yet.
-        scores_since: number of scores since the best score, int64.
-        metric_name: name of the score. A restored checkpoint sets it, so that a run keeps its
-            metric.
+    A restored checkpoint sets the name of the metric, so that a run keeps its metric.
     """
 
     def __init__(self, metric: str = LOSS.name):
         super().__init__()
+        # The gain of the best score (`tasks.metrics.gain`), which is higher for a better score.
         self.best = tf.Variable(-math.inf, dtype=tf.float64, trainable=False)
         self.best_loss = tf.Variable(math.inf, dtype=tf.float64, trainable=False)
         self.best_update = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self.scores_since = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self.scores_since = tf.Variable(0, dtype=tf.int64, trainable=False)  # since the best one
         self.metric_name = tf.Variable(metric, dtype=tf.string, trainable=False)
 
     @property
     def metric(self) -> str:
-        """The name of the score."""
         return self.metric_name.numpy().decode()
 
     @property
-    def has_best(self) -> bool:
-        """Whether there is a best score."""
-        return (self.best.numpy(), -self.best_loss.numpy()) > (-math.inf, -math.inf)
+    def best_at(self) -> int | None:
+        """Number of updates at the best score, 0 for an origin's weights; None without a score."""
+        has_best = (self.best.numpy(), -self.best_loss.numpy()) > (-math.inf, -math.inf)
+        return int(self.best_update.numpy()) if has_best else None
 
     def update(self, score: float, loss: float, updates: int) -> bool:
-        """Records a score.
+        """Records the gain of a score; whether it is better than all earlier ones.
 
-        Args:
-            score: gain of a score; higher is better. NaN is never better.
-            loss: validation loss; of equal scores, the score with the lower loss is better.
-            updates: number of updates made.
-
-        Returns:
-            whether the score is better than all earlier scores.
+        NaN is never better. Of equal scores, the one with the lower validation loss is better.
         """
         loss = math.inf if math.isnan(loss) else loss
         if (score, -loss) > (self.best.numpy(), -self.best_loss.numpy()):

@@ -11,29 +11,16 @@ from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 
 
 class Execution(NamedTuple):
-    """The execution of a training run's updates.
+    """The execution of a training run's updates."""
 
-    Attributes:
-        jit_compile: whether XLA compiles losses and gradients, once for each shape of a batch.
-        micro_batches: number of parts of a batch that are computed in parallel.
-        kernels: name of the set of kernels; "": the set in use.
-
-    Example:
-        >>> print(Execution(jit_compile=True, micro_batches=2, kernels="plain"))
-        compiled by XLA, 2 micro-batches, plain kernels
-    """
-
-    jit_compile: bool = False
-    micro_batches: int = 1
-    kernels: str = "tuned"
+    jit_compile: bool = False  # XLA compiles losses and gradients, once for each shape of a batch
+    micro_batches: int = 1  # parts of a batch that are computed in parallel
+    kernels: str = "tuned"  # the name of a set; "": the set in use
 
     def use_threads(self, count: int = 0) -> None:
-        """Divides CPU threads between the micro-batches. Call it before TensorFlow computes.
+        """Divides CPU threads, 0: one per core, between the micro-batches.
 
-        A later call has no effect, nor has a call on a machine with a GPU.
-
-        Args:
-            count: number of threads; 0: one for each core that this process may use.
+        It has no effect after TensorFlow has computed something, nor on a machine with a GPU.
         """
         if not has_gpu():
             count = count or available_cores()
@@ -50,14 +37,6 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
 
     Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
     are more often faster without XLA, and the whole batch with XLA.
-
-    Args:
-        train: the options of the training.
-
-    Example:
-        >>> options = TrainConfig(micro_batches=4, jit_compile=True)
-        >>> [execution.kernels for execution in possible_executions(options)]
-        ['tuned', 'plain']
     """
     names = kernels.possible_names()
     if has_gpu():
@@ -66,9 +45,5 @@ def possible_executions(train: TrainConfig) -> list[Execution]:
     numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
     forms = [(False, number) for number in reversed(numbers)]
     forms += [(True, number) for number in numbers]
-    executions = [Execution(*form, name) for name in names for form in forms]
-    return [
-        execution
-        for execution in executions
-        if train.jit_compile in ("auto", execution.jit_compile)
-    ]
+    forms = [form for form in forms if train.jit_compile in ("auto", form[0])]
+    return [Execution(*form, name) for name in names for form in forms]

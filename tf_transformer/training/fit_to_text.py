@@ -1,40 +1,35 @@
-"""The options of training that nobody gave: from its origin, and from the size of its text."""
+"""The options of training that nobody gave: from another run, and from the size of its text.
 
-from collections.abc import Collection, Mapping, Sequence
+The other run is in `train.init_from`, the origin of the run. `Rules.from_origin` says what comes
+from it.
+"""
+
+import operator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from tqdm import tqdm
 
+from tf_transformer.config import Config
 from tf_transformer.config.option import select
+from tf_transformer.data import corpora
+from tf_transformer.errors import InputError
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
-from tf_transformer.training.inheritance import (
-    dependent_options,
-    inherited_options,
-    require_direction,
-    require_same_options,
-    values,
-)
 
 GROUPS = ("model.", "data.", "train.")
+LANGUAGES = ("data.source_language", "data.target_language")
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """The run with options that fit its training text in place of defaults; see `defaults`.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
-    rate; see `inheritance`. A run that has started keeps its options. Chosen options are printed.
-
-    Args:
-        run: to train; its folder may be new.
-        task: of the training.
-        given: names of the options that are kept, like model.d_model.
-
-    Raises:
-        InputError: for data that cannot be read, and for options or text that do not fit the
-            weights that the run starts with.
+    rate. A run that has started keeps its options. Chosen options are printed. The options `given`,
+    by names like model.d_model, are kept. Data that cannot be read, and options or text that do not
+    fit the weights of the origin, are an `InputError`.
     """
     open_options = [name for name in defaults.FITTING if name not in given]
     if run.folder.has_checkpoint:
@@ -48,10 +43,29 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
         return _with_options(run, fixed)
     in_config = run.config.rules  # without short forms, which no configuration keeps
     kept = [name for name in given if name.startswith(GROUPS) and name in in_config]
-    choice = defaults.choose(size, values(run.config, kept) | fixed)
+    choice = defaults.choose(size, _values(run.config, kept) | fixed)
     for line in choice.reasons:
         tqdm.write(line)
     return _with_options(run, choice.values | fixed)
+
+
+def require_same_options(run: Run) -> None:
+    """Raises an `InputError` if an option that the weights depend on is not that of the origin."""
+    if not run.origin:
+        return
+    origin, rules = run.origin.config, run.config.rules
+    shared = _shared_options(run.config, origin)
+    listed = "; ".join(
+        f"{name} is {old!r} there, {new!r} here"
+        for name, (old, new) in origin.differences(run.config).items()
+        if name in shared and rules[name].from_origin == "same"
+    )
+    if listed:
+        raise InputError(
+            f"train.init_from={run.origin.folder.path} cannot start this run: {listed}. The "
+            "weights depend on these options. Leave them out, so that the run takes them from "
+            "there."
+        )
 
 
 def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[str, Any]:
@@ -59,24 +73,26 @@ def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[
     stored = run.folder.load_config()
     if run.config.train.init_from:
         tuned = select(run.config, lambda rules: rules.fine_tuning)
-        names = [*names, *dependent_options(run.config), *tuned]
+        names = [*names, *_dependent_options(run.config), *tuned]
     is_same_task = stored.task.name == run.config.task.name
     kept = [name for name in names if is_same_task or not name.startswith("task.")]
-    return values(stored, [name for name in kept if name not in given])
+    return _values(stored, [name for name in kept if name not in given])
 
 
 def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
-    """The options of the run in `train.init_from`, and a lower learning rate."""
+    """The options of the origin, unless they are given, and a lower learning rate."""
     if not run.origin:
         return {}
-    origin, folder = run.origin.config, run.origin.folder.path
-    options = inherited_options(run, given)
+    origin = run.origin.config
+    shared = _shared_options(run.config, origin)
+    options = _values(origin, [name for name in shared if name not in given])
+    languages = zip(LANGUAGES, _languages(run.origin), strict=True)
+    options |= {name: language for name, language in languages if name in options}
     inheriting = _with_options(run, options)
     require_same_options(inheriting)
-    completed = replace(inheriting, config=task.complete(inheriting.config))
-    require_direction(completed, given)
+    _require_direction(replace(inheriting, config=task.complete(inheriting.config)), given)
     groups = dict.fromkeys(name.partition(".")[0] for name in options)
-    tqdm.write(f"taken from {folder}, if not given: options of {', '.join(groups)}")
+    tqdm.write(f"taken from {run.origin.folder.path}, if not given: options of {', '.join(groups)}")
     if origin.task.name == run.config.task.name:
         for name, rules in run.config.rules.items():
             if rules.fine_tuning and name not in given:
@@ -96,3 +112,57 @@ def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
         groups.setdefault(group, {})[name] = value
     changed = {name: replace(getattr(run.config, name), **own) for name, own in groups.items()}
     return replace(run, config=replace(run.config, **changed))
+
+
+def _values(config: Config, names: Iterable[str]) -> dict[str, Any]:
+    return {name: operator.attrgetter(name)(config) for name in names}
+
+
+def _dependent_options(config: Config) -> list[str]:
+    """The names of the options whose value may come from an origin."""
+    rules = config.rules
+    return [name for name in rules if rules[name].from_origin != "free" and name != "task"]
+
+
+def _shared_options(config: Config, origin: Config) -> list[str]:
+    """The dependent options that a run shares with its origin.
+
+    An origin with another task shares only options of the model and of the vocabulary, because its
+    texts and predictions are of another kind.
+    """
+    names = _dependent_options(config)
+    if origin.task.name == config.task.name:
+        return names
+    return [
+        name for name in names if name.startswith(("model.", "data.")) and name not in LANGUAGES
+    ]
+
+
+def _languages(origin: Run) -> tuple[str, str]:
+    """The languages of a new run on the text of its origin; "" if unknown or one of several."""
+    source, target = corpora.directions(origin.config)[0]
+    if origin.config.data.target_language == corpora.SEVERAL:
+        return source or "", corpora.SEVERAL
+    return source or "", "" if _has_tags(origin) else target or ""
+
+
+def _has_tags(run: Run) -> bool:
+    return any(tokenizer.tags for tokenizer in run.codec.tokenizers.values())
+
+
+def _require_direction(run: Run, given: Collection[str]) -> None:
+    """Raises an `InputError` if the text of a new run goes in no direction of its origin.
+
+    Languages that are given allow their direction, too.
+    """
+    origin, data = run.origin, run.config.data
+    if not origin or origin.config.task.name != run.config.task.name:
+        return
+    allowed = corpora.directions(origin.config)
+    targets = data.target_language, origin.config.data.target_language
+    has_new_tag = "decode.target_tag" in given or not run.config.decode.target_tag
+    if corpora.SEVERAL in targets or (_has_tags(origin) and has_new_tag):
+        allowed = [(source, None) for source, _ in allowed]
+    if set(LANGUAGES) & set(given):
+        allowed.append((data.source_language, data.target_language))
+    corpora.require_direction(data, allowed, str(origin.folder.path))

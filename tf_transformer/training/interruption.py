@@ -7,22 +7,16 @@ import stat
 import sys
 import threading
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class InterruptionError(Exception):
-    """A signal stopped a training run, which saved a checkpoint first.
-
-    Attributes:
-        updates: number of updates made.
-        signal: number of the signal.
-    """
+    """A signal stopped a training run, which saved a checkpoint first."""
 
     def __init__(self, updates: int, signal_number: int):
         super().__init__(f"stopped by {signal.Signals(signal_number).name} after {updates} updates")
-        self.updates = updates
         self.signal = signal_number
 
 
@@ -31,13 +25,10 @@ class StopRequest:
 
     With nohup, SIGHUP is ignored. Outside the main thread, where Python allows no signal handlers,
     no signal is caught.
-
-    Attributes:
-        signal: number of the caught signal; 0 before a signal.
     """
 
     def __init__(self) -> None:
-        self.signal = 0
+        self.signal = 0  # number of the caught signal
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopRequest":
@@ -55,14 +46,9 @@ class StopRequest:
     def _catch(self, number: int, frame: FrameType | None) -> None:
         self.signal = number
         self.__exit__()
-        if number == signal.SIGHUP:
-            for stream in (sys.stdout, sys.stderr):
-                _detach(stream)
-
-
-def _detach(stream: TextIO) -> None:
-    """Discards output to a closed terminal, where a write is an error."""
-    with contextlib.suppress(OSError, ValueError):  # not an open file
-        descriptor = stream.fileno()
-        if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+        # A write to the closed terminal would be an error; it is discarded.
+        for stream in (sys.stdout, sys.stderr) if number == signal.SIGHUP else ():
+            with contextlib.suppress(OSError, ValueError):  # not an open file
+                descriptor = stream.fileno()
+                if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)

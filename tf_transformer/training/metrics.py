@@ -28,12 +28,7 @@ class TokenMean(keras.metrics.Metric):
         self.tokens = self.add_weight(name="tokens", initializer="zeros")
 
     def update_state(self, total: KerasTensor, tokens: KerasTensor) -> None:
-        """Adds a batch.
-
-        Args:
-            total: sum over the tokens of the batch, scalar.
-            tokens: number of tokens in the batch, scalar.
-        """
+        """Adds the sum over the tokens of a batch, and their number, both scalars."""
         self.total.assign_add(ops.cast(total, self.dtype))
         self.tokens.assign_add(ops.cast(tokens, self.dtype))
 

@@ -15,13 +15,7 @@ from tf_transformer.training.samples import Samples
 
 
 class MetricsLog:
-    """Writes the metrics of each validation interval.
-
-    Args:
-        folder: the run's folder.
-        done: number of updates made before this start. Lines of an interrupted start about later
-            updates are removed.
-    """
+    """Writes the metrics of each validation interval; removes lines beyond `done` updates."""
 
     def __init__(self, folder: RunFolder, done: int):
         self._path = folder.metrics
@@ -32,16 +26,7 @@ class MetricsLog:
             write_whole(self._path, "".join(map(_line, kept)))
 
     def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:
-        """Writes the metrics of a validation interval.
-
-        Args:
-            step: number of the interval's last update.
-            metrics: values by name.
-            samples: predictions and a picture, for TensorBoard only.
-
-        Raises:
-            InputError: when the file cannot be written.
-        """
+        """Writes the metrics of the interval up to update `step`, and samples to TensorBoard."""
         try:
             with self._path.open("a", encoding="utf-8") as lines:
                 lines.write(_line({"step": step, **metrics}))

@@ -1,5 +1,6 @@
 """Adam (paper section 5.3) over all replicas: add up gradients, clip them, update weights."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -77,13 +78,8 @@ class Adam(keras.optimizers.Optimizer):
         self.loss_scale = self._number("loss_scale", "float32", initial)
 
     def _number(self, name: str, dtype: str, value: float = 0) -> keras.Variable:
-        return self.add_variable(
-            (),
-            initializer=keras.initializers.Constant(value),
-            dtype=dtype,
-            aggregation="only_first_replica",
-            name=name,
-        )
+        start = keras.initializers.Constant(value)
+        return self.add_variable((), start, dtype, aggregation="only_first_replica", name=name)
 
     def apply(self, gradients: list[tf.Tensor], variables: list[keras.Variable]) -> tf.Tensor:
         """Makes one update; each replica calls it with its own gradients.
@@ -107,21 +103,14 @@ class Adam(keras.optimizers.Optimizer):
         finite = tf.math.is_finite(norm)
         skipped = tf.logical_not(finite)
 
-        def on_all_devices(
-            strategy: tf.distribute.Strategy,
-            gradients: list[tf.Tensor],
-            finite: tf.Tensor,
-            skipped: tf.Tensor,
-        ) -> None:
-            self._update_all(strategy, variables, gradients, finite, skipped)
-
-        replica.merge_call(on_all_devices, args=(gradients, finite, skipped))
+        update = functools.partial(self._update_all, variables)
+        replica.merge_call(update, args=(gradients, finite, skipped))
         return norm
 
     def _update_all(
         self,
-        strategy: tf.distribute.Strategy,
         weights: list[keras.Variable],
+        strategy: tf.distribute.Strategy,
         gradients: list[tf.Tensor],
         finite: tf.Tensor,
         skipped: tf.Tensor,

@@ -14,12 +14,21 @@ def owned(folder: RunFolder) -> Iterator[None]:
 
     A block that fails before its first result removes the files that it has written. A result is a
     checkpoint, or the metrics of a validation after an update.
-
-    Raises:
-        InputError: when another training run owns the folder, or the folder cannot be written.
     """
     new_folders = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
-    lock = _lock(folder)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.lock)
+    except BlockingIOError as error:
+        raise InputError(
+            f"another training run is active in {folder.path}. Wait for its end, or give another "
+            "--run_dir."
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"--run_dir {folder.path} cannot be made or written: {error}. Give a folder that can "
+            "be written."
+        ) from error
     before = folder.start_mark
     try:
         yield
@@ -34,19 +43,3 @@ def owned(folder: RunFolder) -> Iterator[None]:
         for path in new_folders:
             with contextlib.suppress(OSError):  # the folder is not empty
                 path.rmdir()
-
-
-def _lock(folder: RunFolder) -> FileLock:
-    try:
-        folder.path.mkdir(parents=True, exist_ok=True)
-        return FileLock(folder.lock)
-    except BlockingIOError as error:
-        raise InputError(
-            f"another training run is active in {folder.path}. Wait for its end, or give another "
-            "--run_dir."
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f"--run_dir {folder.path} cannot be made or written: {error}. Give a folder that can "
-            "be written."
-        ) from error

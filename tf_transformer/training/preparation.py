@@ -3,18 +3,15 @@
 import functools
 import hashlib
 import sys
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import corpora
-from tf_transformer.data.augmentation.text_augmentation import (
-    FIELDS,
-    TextAugmentation,
-    changed_texts,
-)
+from tf_transformer.data.augmentation import text_augmentation
 from tf_transformer.data.augmented_batches import Augment
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
@@ -22,14 +19,13 @@ from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.spread import spread
 from tf_transformer.data.store import TokenStore
-from tf_transformer.data.tokens import Encoder, TokenExamples
+from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.text.codec import Codec
-from tf_transformer.text.source_codec import SourceCodec
-from tf_transformer.training.inheritance import LANGUAGES, require_same_options
+from tf_transformer.text.codec import Codec, SourceCodec
+from tf_transformer.training.fit_to_text import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SHARD_PAIRS = 250_000  # in one shard of tokenised text
@@ -39,35 +35,21 @@ SAMPLES = 32  # validation inputs in the run's folder, for the check of an expor
 SCORED = {"scored": "sample"}
 
 
-@dataclass(frozen=True)
-class TrainingData:
-    """The data of a training run.
-
-    Attributes:
-        codec: the codec of the run.
-        train: the batches of the training examples.
-        valid: the batches of the validation examples.
-        scored: the validation examples that are predicted and scored.
-    """
+class TrainingData(NamedTuple):
+    """The data of a training run."""
 
     codec: Codec
     train: BatchSampler
     valid: BatchSampler
-    scored: TestSet
+    scored: TestSet  # the validation examples that are predicted and scored
 
 
 def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
     """Prepares the run's folder and data. A process that trains alone needs no TensorFlow for it.
 
-    Args:
-        run: the run; its folder may be new.
-        task: the task.
-        strategy: the strategy of several processes, which wait for the files that the chief
-            writes; None for one process.
-
-    Raises:
-        InputError: for data that cannot be used, for a folder of another configuration, or for a
-            folder that cannot be written.
+    Several processes have a strategy; they wait for the files that the chief writes. Data that
+    cannot be used, and a folder that cannot be written or is of another configuration, are an
+    `InputError`.
     """
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
@@ -87,45 +69,30 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
 
 def _require_options_of(task: Task, config: Config) -> None:
     """Raises an `InputError` for options of texts that the task does not support."""
-    data = config.data
+    data, name, option, expected = config.data, config.task.name, "", ""
+    is_pair = task.only_text and set(task.fields) == set(text_augmentation.FIELDS)
     if data.bpe_dropout and not task.only_text:
-        raise InputError(
-            f"data.bpe_dropout is for translation. Expected 0 for {config.task.name}, got "
-            f"{data.bpe_dropout}."
-        )
-    if data.tokenizer and not task.separable:
-        raise InputError(
-            f"data.tokenizer is for translation. Leave it out for {config.task.name}, whose "
-            "vocabulary has symbols of its own."
-        )
-    if data.augment and not _can_augment(task):
-        rates = {name: rate for name, rate in asdict(data.augment).items() if rate}
-        name, rate = next(iter(rates.items()))
-        raise InputError(
-            f"data.augment.{name} is for translation. Expected 0 for {config.task.name}, got "
-            f"{rate}."
-        )
-    if data.vocabularies != "shared" and not task.separable:
-        raise InputError(
-            f"data.vocabularies {data.vocabularies} is for translation. Expected shared for "
-            f"{config.task.name}, which has one vocabulary."
-        )
-
-
-def _can_augment(task: Task) -> bool:
-    return task.only_text and set(task.fields) == set(FIELDS)
+        option, expected = "bpe_dropout", f"Expected 0 for {name}, got {data.bpe_dropout}."
+    elif data.tokenizer and not task.separable:
+        option = "tokenizer"
+        expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif data.augment and not is_pair:
+        kind, rate = next(item for item in asdict(data.augment).items() if item[1])
+        option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
+    elif data.vocabularies != "shared" and not task.separable:
+        option = f"vocabularies {data.vocabularies}"
+        expected = f"Expected shared for {name}, which has one vocabulary."
+    if option:
+        raise InputError(f"data.{option} is for translation. {expected}")
 
 
 def require_trainable(run: Run) -> None:
-    """Checks that the run's configuration can be trained in its folder.
+    """Raises an `InputError` if the run's configuration cannot be trained in its folder.
 
     With a checkpoint, training resumes, and needs the configuration of the folder.
     `Rules.on_resume` says which options may change.
-    Without a checkpoint, the folder may hold files of a run only if a failed start made them.
-
-    Raises:
-        InputError: for another configuration, for a folder with other files, and for options that
-            do not fit the weights of `train.init_from`.
+    Without a checkpoint, the folder may hold files of a run only if a failed start made them. The
+    options have to fit the weights of `train.init_from`.
     """
     folder = run.folder
     if folder.has_checkpoint:
@@ -170,10 +137,7 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
 
 
 def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus) -> None:
-    """Raises an `InputError` if an earlier version trained the other direction of a TFDS corpus.
-
-    That version took the languages of a corpus in alphabetical order.
-    """
+    """Raises an `InputError` if an earlier version trained the other direction of a corpus."""
     languages = [data.source_language, data.target_language]
     if languages != sorted(languages, reverse=corpus.reverse):
         source, target = languages
@@ -201,10 +165,8 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     identities = _identities(splits)
     stored = folder.load_text()
     if stored is None:
-        folder.save_text(identities)
-    elif changed := " and ".join(
-        name for name in identities if stored.get(name) != identities[name]
-    ):
+        return folder.save_text(identities)
+    if changed := " and ".join(name for name in identities if stored.get(name) != identities[name]):
         raise InputError(
             f"the {changed} text of {folder.path} has changed since the run began, so its scores "
             "would not be comparable. Restore the text, or train on the new text in another "
@@ -224,24 +186,37 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
 
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
-    config, codec = run.config, run.codec
+    config, data, codec = run.config, run.config.data, run.codec
     reader = _reader(config, task, codec)
-    sampler = functools.partial(_sampler, encoder=_encoder(config, task, reader))
-    augment = _augment(config, task, reader)
+    encoder = Encoder(
+        functools.partial(task.encode_examples, codec=reader, max_length=data.max_length),
+        max(reader.sizes),
+        identity=f"{config.task.name} {reader.identity}",
+    )
+
+    def sampler(name: str, text: ExampleStream, augment: Augment | None = None) -> BatchSampler:
+        store = find_or_make(
+            *(text, encoder, data.max_length, SHARD_PAIRS),
+            folder=data.cache_dir or run.folder.tokens,
+            keep=bool(data.cache_dir),
+            report=lambda counts: tqdm.write(f"{name}: {counts}"),
+            warn=lambda doubt: tqdm.write(f"warning: {name}: {doubt}", file=sys.stderr),
+        )
+        return BatchSampler(
+            *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
+            keeps_budget=bool(data.augment),
+        )
+
     return TrainingData(
         codec,
-        train=sampler(config, run.folder, "training", splits.train, augment=augment),
-        valid=sampler(config, run.folder, "validation", splits.valid.stream()),
+        train=sampler("training", splits.train, _augment(config, task, reader)),
+        valid=sampler("validation", splits.valid.stream()),
         scored=_scored(run, task, splits.valid),
     )
 
 
 def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
-    """A sample of the validation examples.
-
-    A run that an earlier version started keeps the first examples, so that its scores remain
-    comparable.
-    """
+    """A sample of the validation examples, or the first ones for a run of an earlier version."""
     inputs, references = task.test_set(valid)
     count, stored = run.config.train.valid_score_examples, run.folder.load_text() or {}
     if SCORED.items() <= stored.items():
@@ -261,7 +236,9 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
         return task.reuse_codec(run.origin.codec, stream, config)
     if config.data.augment:
         languages = corpora.run_languages(config)
-        stream = changed_texts(stream, config.data.augment, config.train.seed, languages)
+        stream = text_augmentation.changed_texts(
+            stream, config.data.augment, config.train.seed, languages
+        )
     return task.train_codec(stream, config)
 
 
@@ -274,62 +251,20 @@ def _reader(config: Config, task: Task, codec: Codec) -> Codec:
     return SourceCodec(codec, task.source, decode.punctuation, decode.target_tag)
 
 
-def _encoder(config: Config, task: Task, codec: Codec) -> Encoder:
-    return Encoder(
-        functools.partial(task.encode_examples, codec=codec, max_length=config.data.max_length),
-        max(codec.sizes),
-        identity=f"{config.task.name} {codec.identity}",
-    )
-
-
 def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     """Makes the changes of the training examples: of the texts, then of the pieces."""
-    data, text = config.data, None
+    data, text, dropout = config.data, None, None
+    limits = data.max_length, config.train.seed
     if data.augment:
         languages = corpora.run_languages(config)
-        text = TextAugmentation(data.augment, codec, data.max_length, config.train.seed, languages)
-    dropout = _bpe_dropout(config, task, codec)
+        text = text_augmentation.TextAugmentation(data.augment, codec, *limits, languages)
+    if data.bpe_dropout:
+        tables = {name: MergeTable.of(tokenizer) for name, tokenizer in codec.tokenizers.items()}
+        by_field = {field: tables.get("") or tables[field] for field in task.fields}
+        dropout = BpeDropout(by_field, data.bpe_dropout, *limits)
     if text is None or dropout is None:
         return text or dropout
-
-    def augment(number: int, examples: TokenExamples) -> TokenExamples:
-        return dropout(number, text(number, examples))
-
-    return augment
-
-
-def _bpe_dropout(config: Config, task: Task, codec: Codec) -> BpeDropout | None:
-    data = config.data
-    if not data.bpe_dropout:
-        return None
-    tables = {name: MergeTable.of(tokenizer) for name, tokenizer in codec.tokenizers.items()}
-    by_field = {field: tables.get("") or tables[field] for field in task.fields}
-    return BpeDropout(by_field, data.bpe_dropout, data.max_length, config.train.seed)
-
-
-def _sampler(
-    config: Config,
-    folder: RunFolder,
-    name: str,
-    stream: ExampleStream,
-    encoder: Encoder,
-    augment: Augment | None = None,
-) -> BatchSampler:
-    data = config.data
-    store = find_or_make(
-        stream,
-        encoder,
-        data.max_length,
-        SHARD_PAIRS,
-        folder=data.cache_dir or folder.tokens,
-        keep=bool(data.cache_dir),
-        report=lambda counts: tqdm.write(f"{name}: {counts}"),
-        warn=lambda text: tqdm.write(f"warning: {name}: {text}", file=sys.stderr),
-    )
-    return BatchSampler(
-        *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
-        keeps_budget=bool(data.augment),
-    )
+    return lambda number, examples: dropout(number, text(number, examples))
 
 
 def with_trained_length(run: Run, store: TokenStore, resumes: bool) -> Config:
@@ -337,11 +272,6 @@ def with_trained_length(run: Run, store: TokenStore, resumes: bool) -> Config:
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
     unknown if a training run before this one, of the run or of `train.init_from`, did not store it.
-
-    Args:
-        run: the run.
-        store: the examples of the training.
-        resumes: whether the run has been trained before.
     """
     decode = run.config.decode
     before = run.folder.load_config() if resumes else run.origin and run.origin.config

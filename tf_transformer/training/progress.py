@@ -15,21 +15,12 @@ REFRESH = 2.0  # seconds; a GPU waits while the loss is read
 class TrainingProgress:
     """Shows the number of updates, the loss, target tokens per second and the time left.
 
-    The first updates of a start are followed by an estimate of the time that all need.
-
-    Args:
-        steps: number of updates in the whole training.
-        done: number of updates made before this start.
-        shown: whether the progress is shown.
-        clock: function that returns the time in seconds.
+    The first updates of a start are followed by an estimate of the time that all need. The
+    arguments are those of `ProgressBar`.
     """
 
     def __init__(
-        self,
-        steps: int,
-        done: int,
-        shown: bool = True,
-        clock: Callable[[], float] = time.monotonic,
+        self, steps: int, done: int, shown: bool = True, clock: Callable[[], float] = time.monotonic
     ):
         self._bar = ProgressBar("updates", steps, done, shown, clock)
         self._clock, self._shown = clock, shown
@@ -55,11 +46,7 @@ class TrainingProgress:
         self._show(metrics["loss"], metrics["tokens_per_second"])
 
     def step(self, updater: Updater) -> bool:
-        """Counts an update.
-
-        Returns:
-            whether the line is due for a refresh.
-        """
+        """Counts an update; whether the line is due for a refresh."""
         self._unshown += 1
         now = self._clock()
         self._estimate(updater, now)
@@ -100,12 +87,7 @@ class TrainingProgress:
 
 
 def in_words(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> in_words(45), in_words(1000), in_words(10_000), in_words(1_000_000)
-        ('1 minute', '17 minutes', '2.8 hours', '11.6 days')
-    """
+    """A time in words, such as 17 minutes, 2.8 hours or 11.6 days."""
     minutes = max(1, round(seconds / 60))
     if minutes < 120:
         return f"{minutes} minute{'s' * (minutes > 1)}"

@@ -21,17 +21,8 @@ def replica_batches(
 
     Replica r of R gets rows r, r + R, r + 2R, …. The rows of a batch have similar lengths, so all
     replicas get about the same number of tokens. With fewer rows than replicas, some replicas get
-    a row of padding, which adds nothing to the loss.
-
-    Args:
-        strategy: the strategy of all replicas.
-        names: names of the ids in a batch.
-        batches: function that starts an iterator over whole batches, the same on each worker.
-        size: number of batches in an element.
-
-    Yields:
-        an iterator. For each replica, an element is `size` batches of B / replicas rows. The
-        iterator ends with the block at the latest.
+    a row of padding, which adds nothing to the loss. The function `batches` starts an iterator over
+    whole batches, the same on each worker. `names` are those of the ids in a batch.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()
@@ -74,13 +65,7 @@ def _drain(elements: Iterator) -> None:
 
 
 def rows_of_replica(batch: Batch, replica: int, replicas: int) -> Batch:
-    """The rows of one replica; a row of padding if the batch has no row for the replica.
-
-    Args:
-        batch: int32 ids (B, L) by name.
-        replica: number of the replica, from 0.
-        replicas: number of all replicas.
-    """
+    """The rows of one replica; a row of padding if the batch has no row for the replica."""
     return {
         name: ids[replica::replicas] if replica < len(ids) else ids[:1] * 0
         for name, ids in batch.items()

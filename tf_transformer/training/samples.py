@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tf_transformer.data.spread import spread
-from tf_transformer.inference.attention_record import AttentionMap, Tokens
+from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.visualization.attention_picture import last_layer_picture
@@ -27,26 +27,12 @@ class Samples(NamedTuple):
 def samples_of(
     task: Task, predictor: Predictor, test: TestSet, predictions: Sequence[str]
 ) -> Samples:
-    """Some examples with their predictions, and the attention of one example.
-
-    Args:
-        task: the task of the training.
-        predictor: the predictor that made the predictions.
-        test: the validation examples that are scored.
-        predictions: the prediction for each example.
-    """
+    """Some of the scored examples with their predictions, and the attention of one example."""
     return Samples(table(test, predictions), picture(predictor, task.attended(test)))
 
 
 def table(test: TestSet, predictions: Sequence[str]) -> str:
-    """A Markdown table of some examples.
-
-    Example:
-        >>> print(table(TestSet(["a|b"], ["c"]), ["d"]))
-        | input | prediction | reference |
-        | --- | --- | --- |
-        | a&#124;b | d | c |
-    """
+    """A Markdown table of some examples."""
     rows = list(zip(test.inputs, predictions, test.references, strict=True))
     lines = [" | ".join(map(_cell, row)) for row in spread(rows, ROWS)]
     lines = ["input | prediction | reference", "--- | --- | ---", *lines]
@@ -67,9 +53,8 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
     validation: its length is nearest to `PICTURE_LENGTH`. The model reads the example's reference,
     so that the pictures of two validations differ only by the weights.
 
-    Returns:
-        a PNG file. Empty without matplotlib, without attention weights, or if all examples are too
-        long.
+    The PNG file is empty without matplotlib, without attention weights, or if all examples are too
+    long.
     """
     attention = getattr(predictor, "attention", None)
     if attention is None or importlib.util.find_spec("matplotlib") is None:
@@ -87,13 +72,11 @@ def picture(predictor: Predictor, test: TestSet) -> bytes:
         return b""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about characters that the font does not have
-        return last_layer_picture(record._replace(maps=[_by_pieces(record.maps[-1])]), ".png")
-
-
-def _by_pieces(maps: AttentionMap) -> AttentionMap:
-    """The map with each piece as a word, because some languages have few or no spaces."""
-    return maps._replace(queries=_each_alone(maps.queries), keys=_each_alone(maps.keys))
+        last = record.maps[-1]
+        last = last._replace(queries=_each_alone(last.queries), keys=_each_alone(last.keys))
+        return last_layer_picture(record._replace(maps=[last]), ".png")
 
 
 def _each_alone(tokens: Tokens) -> Tokens:
+    """The pieces, each as a word, because some languages have few or no spaces."""
     return Tokens(tokens.pieces, tokens.pieces, list(range(len(tokens.pieces))))

@@ -33,16 +33,12 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
     """
 
     def __init__(self, d_model: int, warmup_steps: int = 4000, factor: float = 1.0):
-        for name, value in (
-            ("d_model", d_model),
-            ("warmup_steps", warmup_steps),
-            ("factor", factor),
-        ):
-            if value <= 0:
-                raise ValueError(f"{name} must be positive, got {value}.")
         self.d_model = d_model
         self.warmup_steps = warmup_steps
         self.factor = factor
+        for name, value in self.get_config().items():
+            if value <= 0:
+                raise ValueError(f"{name} must be positive, got {value}.")
 
     def __call__(self, step: KerasTensor | int) -> KerasTensor:
         step = ops.cast(step, "float32") + 1.0
@@ -50,8 +46,5 @@ class TransformerSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.factor * self.d_model**-0.5 * rate
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "d_model": self.d_model,
-            "warmup_steps": self.warmup_steps,
-            "factor": self.factor,
-        }
+        names = ("d_model", "warmup_steps", "factor")
+        return {name: getattr(self, name) for name in names}

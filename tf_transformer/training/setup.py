@@ -1,6 +1,7 @@
-"""The model and the optimizer of a training run, and initial weights from another run."""
+"""The model and the optimizer of a training run: frozen weights, and weights of another run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 
 import keras
 import numpy as np
@@ -16,20 +17,12 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.execution import Execution
-from tf_transformer.training.freezing import freeze
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
 
 def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
-    """Builds a new model with its optimizer; call it in the strategy's scope.
-
-    Args:
-        config: the configuration of the run.
-        task: the task, which builds the model.
-        codec: the codec of the run.
-        execution: the execution of the updates.
-    """
+    """Builds a new model with its optimizer; call it in the strategy's scope."""
     train = config.train
     precision = _precision(train.precision)
     model = task.build_model(config, codec, precision)
@@ -56,23 +49,41 @@ def _precision(name: str) -> str:
     return "mixed_bfloat16" if has_bfloat16 else "float32"
 
 
-def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
-    """Gives a model the weights of another run.
-
-    A model of the same task and sizes gets all weights. A different model gets the weights of each
-    layer with the same name and sizes; the encoder must be one of these layers. A classifier with
-    other labels has a new head.
+def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
+    """Makes the weights with matching names not trainable.
 
     Args:
-        model: the new model.
-        config: the configuration of the new training.
-        origin: the other run, `Run.origin` of the new run.
+        model: the built model.
+        patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
+            "*/layer_0" the first layer of each stack.
+    """
+    weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
+    for pattern in patterns:
+        matching = [
+            weight
+            for name, weight in weights.items()
+            if fnmatchcase(name, pattern) or fnmatchcase(name, f"{pattern}/*")
+        ]
+        if not matching:
+            names = dict.fromkeys(name.partition("/")[0] for name in weights)
+            raise InputError(
+                f"train.freeze: no weights are named {pattern!r}; the parts of this model are "
+                f"{', '.join(names)}."
+            )
+        for weight in matching:
+            weight.trainable = False
+    if not model.trainable_variables:
+        raise InputError(
+            f"train.freeze {list(patterns)} leaves no weights to train. Freeze fewer parts."
+        )
 
-    Returns:
-        whether the model has all weights of the other run, and so its predictions.
 
-    Raises:
-        InputError: when the other run has no layers for this model.
+def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
+    """Gives a new model the weights of its origin; whether it has all, and so the predictions.
+
+    A model of the same task and sizes gets all weights. A different model gets the weights of each
+    layer with the same name and sizes. The encoder must be one of these layers, else an
+    `InputError` is raised. A classifier with other labels has a new head.
     """
     source, folder = origin.config, origin.folder.path
     other = origin.model(tasks.for_run(source).build_model)
@@ -80,8 +91,8 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     ours = {name: weight for name, weight in by_name(model).items() if not is_adapter(name)}
     same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
     same_task = source.task.name == config.task.name
-    is_whole = same_task and same_labels and _shapes(theirs) == _shapes(ours)
     of_theirs, of_ours = _parts(theirs), _parts(ours)
+    is_whole = same_task and same_labels and of_theirs == of_ours
     fitting = {name for name, shapes in of_theirs.items() if of_ours.get(name) == shapes}
     if not same_labels:
         fitting -= {"head"}
@@ -102,15 +113,11 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     return is_whole
 
 
-def _shapes(weights: Mapping[str, keras.Variable]) -> dict[str, tuple[int, ...]]:
-    return {name: tuple(weight.shape) for name, weight in weights.items()}
-
-
 def _parts(weights: Mapping[str, keras.Variable]) -> dict[str, dict[str, tuple[int, ...]]]:
     """The shapes of weights by name, for each part of the model, such as the encoder."""
     parts: dict[str, dict[str, tuple[int, ...]]] = {}
-    for name, shape in _shapes(weights).items():
-        parts.setdefault(name.partition("/")[0], {})[name] = shape
+    for name, weight in weights.items():
+        parts.setdefault(name.partition("/")[0], {})[name] = tuple(weight.shape)
     return parts
 
 

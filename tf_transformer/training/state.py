@@ -8,9 +8,8 @@ import tensorflow as tf
 
 from tf_transformer.models.adapters import checksum, is_adapter, own_weights
 from tf_transformer.models.names import by_name
-from tf_transformer.run.adapters import BASE
 from tf_transformer.run.earlier_weights import earlier_order
-from tf_transformer.run.weights import as_tree
+from tf_transformer.run.weights import BASE, as_tree
 from tf_transformer.training.update import Updater
 
 
@@ -19,16 +18,18 @@ def named_state(updater: Updater) -> dict[str, Any]:
 
     The optimizer has a moment and a mean square for each trained weight, and counts. Random states
     have no names: they only determine noise.
-
-    Args:
-        updater: the model with its optimizer.
     """
     optimizer = updater.optimizer
     trained = _trained_names(updater.model)
     slots = [*optimizer.moments, *optimizer.squares, *optimizer.averages]
     noise = _without(updater.model.weights, updater.model.variables)
+    own = own_weights(updater.model)  # its adapters alone, if it has some
+    base: dict[str, Any] = {}  # the checksum of the weights that adapters belong to
+    if any(map(is_adapter, own)):
+        base[BASE] = tf.Variable(checksum(updater.model), dtype=tf.int64)
     return {
-        **_stored_weights(updater.model),
+        "weights": as_tree({name: weight.value for name, weight in own.items()}),
+        **base,
         "optimizer": {
             "moments": as_tree(_named(trained, optimizer.moments)),
             "squares": as_tree(_named(trained, optimizer.squares)),
@@ -37,18 +38,6 @@ def named_state(updater: Updater) -> dict[str, Any]:
         "averages": as_tree(_named(trained, optimizer.averages)),
         "random_state": [x.value for x in (*noise, *updater.loss.variables)],
     }
-
-
-def _stored_weights(model: keras.Model) -> dict[str, Any]:
-    """The parts of a checkpoint that predictions depend on.
-
-    A model with adapters stores these alone, with a checksum of the weights that they belong to.
-    """
-    own = own_weights(model)
-    parts: dict[str, Any] = {"weights": as_tree({name: x.value for name, x in own.items()})}
-    if any(map(is_adapter, own)):
-        parts[BASE] = tf.Variable(checksum(model), dtype=tf.int64)
-    return parts
 
 
 def numbered_state(updater: Updater) -> dict[str, list[tf.Variable]]:

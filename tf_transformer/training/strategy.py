@@ -16,9 +16,6 @@ def make_strategy(name: str) -> tf.distribute.Strategy:
         name: one: the first GPU, or the CPU. mirrored: all GPUs, or all logical CPUs.
             multi_worker: the processes that TF_CONFIG lists. auto: multi_worker with TF_CONFIG,
             mirrored with several GPUs, else one.
-
-    Raises:
-        InputError: for another name, or for multi_worker without TF_CONFIG.
     """
     if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
         raise InputError(
@@ -71,26 +68,19 @@ def num_workers(strategy: tf.distribute.Strategy) -> int:
 
 
 def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
-    """Returns the chief's values on all workers.
-
-    Args:
-        strategy: the strategy of the workers.
-        values: the values of this worker; only the chief's values count.
-    """
-    if num_workers(strategy) == 1:
-        return values
+    """Returns the chief's values on all workers."""
     own = values if is_chief(strategy) else [0.0] * len(values)
     return _sum_over_workers(strategy, own).tolist()
 
 
 def any_worker(strategy: tf.distribute.Strategy, *flags: bool) -> list[bool]:
     """Whether at least one worker has set each flag; the same answer on all workers."""
-    if num_workers(strategy) == 1:
-        return list(flags)
     return [bool(count) for count in _sum_over_workers(strategy, list(map(float, flags)))]
 
 
 def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.ndarray:
+    if num_workers(strategy) == 1:
+        return np.array(own)
     total = _summing(strategy)(tf.constant(own, tf.float32))
     return strategy.experimental_local_results(total)[0].numpy()
 

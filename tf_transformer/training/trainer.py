@@ -1,11 +1,12 @@
 """A whole training run, from a configuration to checkpoints in a run's folder."""
 
+import contextlib
+import functools
 import reprlib
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,24 +15,20 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer import tasks
-from tf_transformer.config import Config, DataConfig, TrainConfig
+from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.tasks.metrics import Metric, gain
+from tf_transformer.tasks.metrics import gain
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import strategy as workers
 from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
-from tf_transformer.training.early_stopping import (
-    EarlyStopping,
-    choose_metric,
-    requested_metrics,
-)
-from tf_transformer.training.execution import Execution, possible_executions
+from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
+from tf_transformer.training.execution import possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.ownership import owned
@@ -87,9 +84,6 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
             the weights are saved. It is also called when training resumes, because the earlier
             start may have died before its call.
 
-    Returns:
-        the outcome.
-
     Raises:
         InputError: for data that cannot be used; for a folder with another configuration or other
             files, or that another training run uses, or that cannot be written; for a training run
@@ -104,30 +98,30 @@ def train(run: Run, on_best: Callable[[int], None] = lambda update: None) -> Res
     task = task.with_options(run.config.task).with_metrics(*requested)
     if options.deterministic:
         tf.config.experimental.enable_op_determinism()
-    strategy = _meet(options) if workers.is_multi_worker(options.strategy) else None
-    if strategy and not workers.is_chief(strategy):
-        return _train(run, task, on_best, strategy)
-    with owned(run.folder):
+    strategy = None
+    if workers.is_multi_worker(options.strategy):  # they meet before TensorFlow runs anything else
+        possible_executions(options)[0].use_threads(options.threads)
+        strategy = workers.make_strategy(options.strategy)
+    is_chief = strategy is None or workers.is_chief(strategy)
+    with owned(run.folder) if is_chief else contextlib.nullcontext():
         return _train(run, task, on_best, strategy)
 
 
 def _train(
-    run: Run,
-    task: Task,
-    on_best: Callable[[int], None],
-    together: tf.distribute.Strategy | None,
+    run: Run, task: Task, on_best: Callable[[int], None], strategy: tf.distribute.Strategy | None
 ) -> Result:
     """Trains in a folder that this process may write.
 
-    Args:
-        run: the run with its complete configuration.
-        task: the task.
-        on_best: as in `train`.
-        together: the strategy of several processes; None for one process.
+    The strategy is that of several processes, or None. Threads are set before TensorFlow computes.
     """
     config, folder = run.config, run.folder
-    data = prepare(run, task, together)
-    strategy, execution = _devices(run, data, together)
+    data = prepare(run, task, strategy)
+    if strategy:
+        execution = possible_executions(config.train)[0]
+    else:
+        execution = choose_execution(run, data.train)
+        execution.use_threads(config.train.threads)
+        strategy = workers.make_strategy(config.train.strategy)
     keras.utils.set_random_seed(config.train.seed)
     with strategy.scope():
         updater = make_updater(config, task, data.codec, execution)
@@ -135,17 +129,14 @@ def _train(
     is_trained = False
     if run.origin and (config.train.lora or not resumes):
         is_trained = initialize(updater.model, config, run.origin) and not resumes
-    early_stopping = EarlyStopping(
-        choose_metric(config.train, task, data.scored.references, resumes)
-    )
-    checkpoints = Checkpoints(folder, updater, early_stopping, config.train.keep_checkpoints)
+    stopping = EarlyStopping(choose_metric(config.train, task, data.scored.references, resumes))
+    checkpoints = Checkpoints(folder, updater, stopping, config.train.keep_checkpoints)
     checkpoints.resume()
-    metric = task.metric(early_stopping.metric)
+    metric = task.metric(stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
     divergence = DivergenceCheck(updater, checkpoints, data.codec.size(task.labels))
     trainer = _Trainer(
-        *(config, strategy, data, updater, validation, divergence),
-        *(metric, early_stopping, checkpoints, on_best),
+        config, data, updater, validation, divergence, stopping, checkpoints, on_best
     )
     if workers.is_chief(strategy):
         # With new values of options that may change, now that the resume succeeded.
@@ -170,11 +161,11 @@ def _completed(run: Run, task: Task) -> Run:
     printed.
     """
     config = task.complete(run.config)
-    if config.data.tokenizer:
-        owner = run if run.folder.has_checkpoint else run.origin
-        if codec := owner.codec if owner else task.own_codec(config):
-            config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
-    if config.data.normalization == DataConfig.normalization and (stored := _stored_config(run)):
+    owner = run if run.folder.has_checkpoint else run.origin  # of the vocabulary; None: a new one
+    if config.data.tokenizer and (codec := owner.codec if owner else task.own_codec(config)):
+        config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
+    if config.data.normalization == DataConfig.normalization and owner:
+        stored = run.folder.load_config() if owner is run else owner.config
         rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in run.config.differences(config).items():
@@ -182,42 +173,15 @@ def _completed(run: Run, task: Task) -> Run:
     return replace(run, config=config)
 
 
-def _stored_config(run: Run) -> Config | None:
-    """The configuration of the run that has the vocabulary; None for a new vocabulary."""
-    if run.folder.has_checkpoint:
-        return run.folder.load_config()
-    return run.origin.config if run.origin else None
-
-
-def _meet(train: TrainConfig) -> tf.distribute.Strategy:
-    """Waits for the other processes. They meet before anything else runs on TensorFlow."""
-    possible_executions(train)[0].use_threads(train.threads)
-    return workers.make_strategy(train.strategy)
-
-
-def _devices(
-    run: Run, data: TrainingData, together: tf.distribute.Strategy | None
-) -> tuple[tf.distribute.Strategy, Execution]:
-    """Chooses the devices and the execution; sets threads before TensorFlow computes."""
-    train = run.config.train
-    if together:
-        return together, possible_executions(train)[0]
-    execution = choose_execution(run, data.train)
-    execution.use_threads(train.threads)
-    return workers.make_strategy(train.strategy), execution
-
-
 @dataclass(frozen=True)
 class _Trainer:
     """The training loop and its parts."""
 
     config: Config
-    strategy: tf.distribute.Strategy
     data: TrainingData
     updater: Updater
     validation: Validation
     divergence: DivergenceCheck
-    metric: Metric
     early_stopping: EarlyStopping
     checkpoints: Checkpoints
     on_best: Callable[[int], None]
@@ -232,26 +196,22 @@ class _Trainer:
         """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
-        train = self.config.train
+        train, should_stop = self.config.train, self.early_stopping.should_stop
         interval = train.validate_every or self._updates_per_epoch()
         steps = train.steps or train.epochs * self._updates_per_epoch()
         metrics: dict[str, float] = {}
         log = None
         if self._is_chief:
             self._print_summary(done, steps)
-            if done > steps:
-                tqdm.write(
-                    f"nothing is trained: the run has made {done:,} updates, and train.steps or "
-                    f"train.epochs asks for {steps:,}",
-                    file=sys.stderr,
-                )
             log = MetricsLog(folder, done)
             self._report_best()
         if is_trained:
             self._validate_origin(log)
+        strategy, sampler, size = self.validation.strategy, self.data.train, train.accumulate
+        later = functools.partial(sampler.batches, done * size)
         progress = TrainingProgress(steps, done, shown=self._is_chief)
-        with self._batches(done) as batches, progress as bar:
-            while self.updater.next_batch < steps and not self._should_stop:
+        with replica_batches(strategy, sampler.names, later, size) as batches, progress as bar:
+            while self.updater.next_batch < steps and not should_stop(train.patience):
                 position = self.updater.next_batch
                 until = min(steps, position - position % interval + interval)
                 seconds = self._train(batches, until, bar, stop)
@@ -262,8 +222,8 @@ class _Trainer:
             skipped=self.updater.next_batch - self.updater.updates,
             metrics=metrics,
             metric=self._metric,
-            best=gain(self.metric, float(self.early_stopping.best.numpy())),
-            best_update=self._best_update,
+            best=gain(self.validation.metric, float(self.early_stopping.best.numpy())),
+            best_update=self.early_stopping.best_at,
             start=next((row.get(self._metric) for row in folder.load_metrics(0)), None),
             stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
@@ -275,22 +235,12 @@ class _Trainer:
 
     @property
     def _is_chief(self) -> bool:
-        return workers.is_chief(self.strategy)
-
-    @property
-    def _should_stop(self) -> bool:
-        return self.early_stopping.should_stop(self.config.train.patience)
+        return workers.is_chief(self.validation.strategy)
 
     @property
     def _metric(self) -> str:
         """The name, in the log, of the score that chooses the best weights."""
-        return f"val_{self.metric.name}"
-
-    def _batches(self, position: int) -> AbstractContextManager[Iterator]:
-        """The replica batches from an update on."""
-        sampler, size = self.data.train, self.config.train.accumulate
-        start = position * size
-        return replica_batches(self.strategy, sampler.names, lambda: sampler.batches(start), size)
+        return f"val_{self.validation.metric.name}"
 
     def _train(
         self, batches: Iterator, until: int, bar: TrainingProgress, stop: StopRequest
@@ -302,7 +252,7 @@ class _Trainer:
         for position in range(self.updater.next_batch + 1, until + 1):
             self.updater.update(batches)
             due = bar.step(self.updater)
-            due, stopping = workers.any_worker(self.strategy, due, bool(stop.signal))
+            due, stopping = workers.any_worker(self.validation.strategy, due, bool(stop.signal))
             if due:
                 bar.refresh(self.updater)
                 self.divergence.check_updates()
@@ -359,20 +309,7 @@ class _Trainer:
     def _validate(
         self, number: int, of_training: Mapping[str, float], problem: str, log: MetricsLog | None
     ) -> dict[str, float]:
-        """Validates and logs the present weights.
-
-        Args:
-            number: number of the interval.
-            of_training: metrics of the interval, by name.
-            problem: a problem with the losses of training; empty if none.
-            log: the log of the chief; None on other workers.
-
-        Returns:
-            all metrics by name.
-
-        Raises:
-            InputError: for a problem.
-        """
+        """Validates and logs the present weights; raises an `InputError` for a problem."""
         metrics = {**of_training, **self.validation.losses()}
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
         train, samples = self.config.train, Samples()
@@ -389,44 +326,38 @@ class _Trainer:
         """Records the score in the metrics of a validation; whether it is the best so far."""
         score = metrics.get(self._metric)
         return score is not None and self.early_stopping.update(
-            gain(self.metric, score), metrics["val_loss"], self.updater.updates
+            gain(self.validation.metric, score), metrics["val_loss"], self.updater.updates
         )
 
-    @property
-    def _best_update(self) -> int | None:
-        """Number of updates at the best score; None without a score."""
-        stopping = self.early_stopping
-        return int(stopping.best_update.numpy()) if stopping.has_best else None
-
     def _report_best(self) -> None:
-        if self._is_chief and self._best_update is not None:
-            self.on_best(self._best_update)
+        if self._is_chief and (update := self.early_stopping.best_at) is not None:
+            self.on_best(update)
 
     def _print_summary(self, done: int, steps: int) -> None:
-        updater, train = self.updater, self.data.train
-        model, accumulate = updater.model, self.config.train.accumulate
+        updater, model, train = self.updater, self.updater.model, self.config.train
+        replicas = self.validation.strategy.num_replicas_in_sync
         tqdm.write(
-            f"model: {model.count_params():,} parameters, "
-            f"{self.data.codec}, "
-            f"{model.dtype_policy.name}, {self.strategy.num_replicas_in_sync} replica(s)"
+            f"model: {model.count_params():,} parameters, {self.data.codec}, "
+            f"{model.dtype_policy.name}, {replicas} replica(s)"
             + (f" of {updater.micro_batches} micro-batches" * (updater.micro_batches > 1))
-            + f"\nbatches: {train.summary()}"
-            + f", {accumulate} per update" * (accumulate > 1)
+            + f"\nbatches: {self.data.train.summary()}"
+            + f", {train.accumulate} per update" * (train.accumulate > 1)
             + f"\nupdates: {steps:,}"
             + f", resuming from {done:,}" * bool(done)
             + f"\nbest weights: by {self._metric}"
-            + ", lower is better" * self.metric.lower_is_better
-            + _warm_up(steps, self.config.train.warmup_steps)
+            + ", lower is better" * self.validation.metric.lower_is_better
+            + _warm_up(steps, train.warmup_steps)
         )
+        if done > steps:
+            tqdm.write(
+                f"nothing is trained: the run has made {done:,} updates, and train.steps or "
+                f"train.epochs asks for {steps:,}",
+                file=sys.stderr,
+            )
 
 
 def _warm_up(steps: int, warmup_steps: int) -> str:
-    """A line about a training run that ends before the peak of the learning rate, or no text.
-
-    Example:
-        >>> _warm_up(steps=20, warmup_steps=100).strip()
-        'learning rate: rises until update 100 (train.warmup_steps), so it ends at 20% of its peak'
-    """
+    """A line about a training run that ends before the peak of the learning rate, or no text."""
     if steps >= warmup_steps:
         return ""
     return (

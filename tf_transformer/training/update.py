@@ -130,7 +130,7 @@ class Updater:
         for batch in batches[1:]:
             with tf.control_dependencies(gradients):  # memory holds the activations of one batch
                 more = self._gradients(batch, scale)
-            gradients = [total + each for total, each in zip(gradients, more, strict=True)]
+            gradients = [total + gradient for total, gradient in zip(gradients, more, strict=True)]
         norm = self.optimizer.apply(gradients, self.model.trainable_variables)
         finite = tf.math.is_finite(norm)  # else the optimizer skips the update
         self.gradient_norm.update_state(tf.where(finite, norm, 0.0), tf.cast(finite, norm.dtype))
@@ -196,13 +196,7 @@ def make_optimizer(
     schedule: keras.optimizers.schedules.LearningRateSchedule | float,
     **options: Any,
 ) -> Adam:
-    """Adam as in section 5.3, built for a model. Call it in the strategy's scope.
-
-    Args:
-        model: the model, built.
-        schedule: learning rate as a function of the number of updates, or a constant.
-        **options: further arguments of `Adam`.
-    """
+    """`Adam` as in section 5.3, built for a built model. Call it in the strategy's scope."""
     optimizer = Adam(schedule, **options)
     optimizer.build(model.trainable_variables)
     return optimizer

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Mapping
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import tensorflow as tf
 
@@ -16,70 +16,46 @@ from tf_transformer.training.strategy import broadcast, is_chief
 from tf_transformer.training.update import Updater
 
 
-class Scored(NamedTuple):
-    """Scores of predictions, and samples."""
-
-    scores: dict[str, float]  # by their names in the log
-    samples: Samples  # empty except on the chief
-
-
+@dataclass(frozen=True)
 class Validation:
-    """Measures a model in training.
+    """Measures a model in training."""
 
-    Args:
-        task: the task, which makes and scores predictions.
-        updater: the model and the optimizer.
-        data: the data of the training, with the validation examples.
-        decode: options of the search for the predictions.
-        strategy: the strategy of the training.
-        metric: the metric that chooses the best weights; all workers need its score.
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        updater: Updater,
-        data: TrainingData,
-        decode: DecodeConfig,
-        strategy: tf.distribute.Strategy,
-        metric: Metric,
-    ):
-        self._task = task
-        self._updater = updater
-        self._data = data
-        self._decode = decode
-        self._strategy = strategy
-        self._metric = metric
+    task: Task
+    updater: Updater
+    data: TrainingData
+    decode: DecodeConfig
+    strategy: tf.distribute.Strategy
+    metric: Metric  # chooses the best weights; all workers need its score
 
     @functools.cached_property
     def _predict(self) -> Predictor:
         """The predictor; uses the model's present weights at each call."""
-        return self._task.predictor(self._updater.model, self._data.codec, self._decode)
+        return self.task.predictor(self.updater.model, self.data.codec, self.decode)
 
     def losses(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy on all validation examples, by names in the log.
-
-        Each replica computes its rows of each batch.
-        """
-        sampler = self._data.valid
-        with replica_batches(self._strategy, sampler.names, sampler.one_epoch) as batches:
+        """Loss, perplexity and accuracy on all validation examples, by names in the log."""
+        sampler = self.data.valid
+        with replica_batches(self.strategy, sampler.names, sampler.one_epoch) as batches:
             for _ in range(len(sampler)):
-                self._updater.validate(batches)
-        return _named(self._updater.read_metrics())
+                self.updater.validate(batches)
+        return _named(self.updater.read_metrics())
 
-    def scores(self) -> Scored:
-        """The scores of the predictions. Only the chief predicts; other workers get the metric."""
+    def scores(self) -> tuple[dict[str, float], Samples]:
+        """The scores of the predictions, by names in the log, and samples.
+
+        Only the chief predicts; other workers get the metric, and no samples.
+        """
         by_name: dict[str, float | str] = {}
         samples = Samples()
-        if is_chief(self._strategy):
-            predictions, by_name = self._task.evaluate(self._predict, self._data.scored)
-            samples = samples_of(self._task, self._predict, self._data.scored, predictions)
+        if is_chief(self.strategy):
+            predictions, by_name = self.task.evaluate(self._predict, self.data.scored)
+            samples = samples_of(self.task, self._predict, self.data.scored, predictions)
         scores = {name: score for name, score in by_name.items() if isinstance(score, float)}
-        if self._metric not in OF_VALIDATION:
-            name = self._metric.name
-            own = scores[name] if is_chief(self._strategy) else 0.0
-            (scores[name],) = broadcast(self._strategy, [own])
-        return Scored(_named(scores), samples)
+        if self.metric not in OF_VALIDATION:
+            name = self.metric.name
+            own = scores[name] if is_chief(self.strategy) else 0.0
+            (scores[name],) = broadcast(self.strategy, [own])
+        return _named(scores), samples
 
 
 def _named(metrics: Mapping[str, float]) -> dict[str, float]:

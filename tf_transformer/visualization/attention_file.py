@@ -18,11 +18,8 @@ class AttentionFile:
 
     Args:
         path: path of the file. .html: a page. .png or .svg: a picture of the first sentence.
-            .json: the numbers.
+            .json: the numbers. A picture needs matplotlib.
         overwrite: replace an existing file.
-
-    Raises:
-        InputError: for another suffix, an existing file, or a picture without matplotlib.
     """
 
     def __init__(self, path: str, overwrite: bool = False):
@@ -47,21 +44,12 @@ class AttentionFile:
         return MOST[self._suffix] - len(self._records)
 
     def add(self, records: Sequence[AttentionRecord], sentences: int) -> None:
-        """Adds records.
-
-        Args:
-            records: the records of the first sentences of a batch.
-            sentences: number of sentences in the batch.
-        """
+        """Adds the records of the first sentences of a batch, which has a number of sentences."""
         self._records += records
         self._seen += sentences
 
     def write(self) -> str:
-        """Writes the file.
-
-        Returns:
-            a notice if the file leaves out sentences, or is not written; else "".
-        """
+        """Writes the file; returns a notice if it lacks sentences or is not written, else ""."""
         if not self._records:
             return f"{self._path} is not written: there is no line.\n"
         content: str | bytes

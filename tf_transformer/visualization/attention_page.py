@@ -16,9 +16,6 @@ def attention_page(records: Sequence[AttentionRecord]) -> str:
     """The page for records; its template is `attention_page.html`.
 
     Each record is a separate JSON block. The page reads the block when a user selects its sentence.
-
-    Args:
-        records: one record per sentence.
     """
     template = importlib.resources.files(__package__).joinpath("attention_page.html")
     blocks = "\n".join(map(_block, records))

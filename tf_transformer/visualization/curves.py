@@ -20,16 +20,13 @@ _OTHERS = ("step", "skipped")  # fields without a curve
 
 
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) -> bytes:
-    """An image with a plot for each metric and a color for each run.
+    """The content of an image file with a plot for each metric and a color for each run.
 
     Training (solid lines) and validation (dashed lines) share a plot.
 
     Args:
         runs: the rows of `metrics.jsonl`, by the name of the run.
         suffix: one of `FORMATS`.
-
-    Returns:
-        the content of the image file.
 
     Example:
         >>> rows = [{"step": 1, "loss": 2.0, "val_loss": 3.0}, {"step": 2, "loss": 1.0}]
@@ -38,12 +35,13 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     metrics = _metrics(row for rows in runs.values() for row in rows)
     columns = max(1, min(3, len(metrics)))
-    lines = -(-len(metrics) // columns)
-    figure = Figure((4 * columns, 3 * lines + 0.4), layout="constrained")
-    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    rows_of_plots = -(-len(metrics) // columns)
+    figure = Figure((4 * columns, 3 * rows_of_plots + 0.4), layout="constrained")
+    axes = list(figure.subplots(rows_of_plots, columns, squeeze=False).flat)
     for metric, axis in zip(metrics, axes, strict=False):
         axis.set(title=_LABELS.get(metric, metric), xlabel="updates")
         axis.grid(alpha=0.3)
@@ -51,7 +49,10 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
             _draw(axis, rows, metric, f"C{number}", name)
     for axis in axes[len(metrics) :]:
         axis.set_axis_off()
-    figure.legend(handles=_legend(list(runs)), loc="outside upper center", ncols=4)
+    lines = [Line2D([], [], color=f"C{n}", label=name) for n, name in enumerate(runs)]
+    lines.append(Line2D([], [], color="grey", label="training"))
+    lines.append(Line2D([], [], color="grey", linestyle="--", label="validation"))
+    figure.legend(handles=lines, loc="outside upper center", ncols=4)
     file = io.BytesIO()
     with rc_context({"svg.fonttype": "none"}):  # SVG files keep text as text
         figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
@@ -73,12 +74,3 @@ def _draw(
         if points:
             marker = "o" if len(points) == 1 else ""
             axis.plot(*zip(*points, strict=True), style, marker=marker, color=color, gid=run)
-
-
-def _legend(names: list[str]) -> list:
-    from matplotlib.lines import Line2D
-
-    runs = [Line2D([], [], color=f"C{n}", label=name) for n, name in enumerate(names)]
-    training = Line2D([], [], color="grey", label="training")
-    validation = Line2D([], [], color="grey", linestyle="--", label="validation")
-    return [*runs, training, validation]

@@ -11,10 +11,7 @@ if TYPE_CHECKING:
 
 
 def draw_schedules(rates: Mapping[str, np.ndarray]) -> "Figure":
-    """The learning rate over the updates (paper equation 3).
-
-    Args:
-        rates: by the label of the curve, the learning rates of updates 1, 2, …, float (N,).
+    """The learning rates of updates 1, 2, …, float (N,), by label of curve (paper equation 3).
 
     Example:
         >>> draw_schedules({"d_model 4": np.array([0.1, 0.2, 0.1])}).axes[0].get_xlabel()
@@ -33,13 +30,10 @@ def draw_schedules(rates: Mapping[str, np.ndarray]) -> "Figure":
 
 
 def draw_positions(encodings: np.ndarray) -> "Figure":
-    """The encodings of positions 0, 1, … as a heat map, and their products by distance.
+    """The encodings (T, D) of positions 0, 1, … as a heat map, and their products by distance.
 
-    The product of the encodings of two positions depends only on the distance between them:
-    sin a sin b + cos a cos b = cos(a - b).
-
-    Args:
-        encodings: the encodings of the paper's section 3.5, float array (T, D).
+    The product of two encodings of the paper's section 3.5 depends only on the distance of their
+    positions: sin a sin b + cos a cos b = cos(a - b).
 
     Example:
         >>> figure = draw_positions(np.eye(4))

@@ -24,10 +24,7 @@ _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?…]) (?=\S)")
 
 
 def copy(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Puts one or two random spans into both sides, at the same places.
-
-    A few pairs become a span alone.
-    """
+    """Puts one or two random spans into both sides, at the same places; a few pairs are a span."""
     if happens(0.03, rng):
         span = draw(chosen(("url", "email", "number", "code", "name"), rng), rng)
         return span, span
@@ -38,23 +35,21 @@ def copy(pair: Pair, rng: np.random.Generator) -> Pair:
 def copied(
     pair: Pair, kind: str, rng: np.random.Generator, held_out: bool = False
 ) -> tuple[Pair, list[str]]:
-    """Puts a random span into both sides, at the same place.
+    """Puts a random span into both sides, at the same place; returns the texts and their spans.
 
-    Args:
-        pair: the texts.
-        kind: a kind of `spans.SPANS`, or element: an opening and a closing tag.
-        rng: the random generator.
-        held_out: whether the span is one that training never draws.
-
-    Returns:
-        the new texts, and the spans that both of them have.
+    The kind is one of `spans.SPANS`, or element: an opening and a closing tag. Training never draws
+    a span that is held out.
     """
     if kind == "element":
         opening = draw("opening_tag", rng, held_out)
-        marks = opening, closing_tag(opening)
-        return _around(pair, chosen([_whole(pair), *_shared_names(pair).values()], rng), marks), [
-            *marks
-        ]
+        whole = slice(0, len(pair[0])), slice(0, len(pair[1]))
+        inside = chosen([whole, *_shared_names(pair).values()], rng)
+        marks = [opening, closing_tag(opening)]
+        source, target = (
+            f"{text[: part.start]}{marks[0]}{text[part]}{marks[1]}{text[part.stop :]}"
+            for text, part in zip(pair, inside, strict=True)
+        )
+        return (source, target), marks
     span = draw(kind, rng, held_out)
     if kind == "number" and (numbers := _shared(pair, _NUMBER)):
         return _with_text(pair, chosen(list(numbers.values()), rng), span), [span]
@@ -73,16 +68,10 @@ def names(pair: Pair, rng: np.random.Generator) -> Pair:
 def renamed(
     pair: Pair, rng: np.random.Generator, held_out: str | None = None
 ) -> tuple[Pair, list[str]]:
-    """Replaces a name that both sides share by another name.
+    """Replaces a name that both sides share; returns the texts and the new name, if they share one.
 
-    Args:
-        pair: the texts.
-        rng: the random generator.
-        held_out: kind of a name that training never draws, such as "name"; None: a name for
-            training, of one of `NAME_KINDS`.
-
-    Returns:
-        the new texts, and the new name; no name if the sides share none.
+    The new name is one for training, of one of `NAME_KINDS`, or one that training never draws, of
+    the kind `held_out`, such as "name".
     """
     if not (known := _shared_names(pair)):
         return pair, []
@@ -102,11 +91,9 @@ def _new_name(text: str, rng: np.random.Generator) -> str:
 
 def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Span]:
     """The first place of each match that both sides have equally often."""
-    source, target = ([match[0] for match in pattern.finditer(text)] for text in pair)
-    first = [
-        {match[0]: slice(*match.span()) for match in reversed(list(pattern.finditer(text)))}
-        for text in pair
-    ]
+    found = [list(pattern.finditer(text)) for text in pair]
+    source, target = ([match[0] for match in side] for side in found)
+    first = [{match[0]: slice(*match.span()) for match in reversed(side)} for side in found]
     return {
         text: (first[0][text], first[1][text])
         for text in dict.fromkeys(source)
@@ -124,10 +111,6 @@ def _shared_names(pair: Pair) -> dict[str, Span]:
         return {}
     shared = _shared(pair, _NAME).items()
     return {word: place for word, place in shared if word[0].isupper() and word[1:].islower()}
-
-
-def _whole(pair: Pair) -> Span:
-    return slice(0, len(pair[0])), slice(0, len(pair[1]))
 
 
 def _places(pair: Pair) -> list[Span]:
@@ -157,11 +140,3 @@ def _inserted(text: str, where: slice, span: str) -> str:
     left = " " * bool(before and not before[-1].isspace())
     right = " " * bool(after and (after[0].isalnum() or after[0] in "\"'“„«¿¡([<{"))
     return before + left + span + right + after
-
-
-def _around(pair: Pair, inside: Span, marks: tuple[str, str]) -> Pair:
-    source, target = (
-        f"{text[: part.start]}{marks[0]}{text[part]}{marks[1]}{text[part.stop :]}"
-        for text, part in zip(pair, inside, strict=True)
-    )
-    return source, target

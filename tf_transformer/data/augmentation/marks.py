@@ -3,26 +3,20 @@
 import operator
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from tf_transformer.data.augmentation.pairs import END_MARK, Change, Pair, chosen, happens
 
+Quotes = tuple[str, str]
+"""The opening and the closing quotation mark."""
 
-class Quotes(NamedTuple):
-    """The quotation marks of a language."""
-
-    opening: str
-    closing: str
-
-
-ENGLISH = Quotes("“", "”")
-QUOTES = {
-    **dict.fromkeys(("de", "cs", "sk", "sl", "bg", "lt", "is", "et"), Quotes("„", "“")),
-    **dict.fromkeys(("fr", "es", "it", "pt", "ru", "uk", "el", "no", "nb"), Quotes("«", "»")),
-    **dict.fromkeys(("pl", "hu", "ro", "hr"), Quotes("„", "”")),
-    **dict.fromkeys(("sv", "fi"), Quotes("”", "”")),
+ENGLISH = ("“", "”")
+QUOTES: dict[str, Quotes] = {
+    **dict.fromkeys(("de", "cs", "sk", "sl", "bg", "lt", "is", "et"), ("„", "“")),
+    **dict.fromkeys(("fr", "es", "it", "pt", "ru", "uk", "el", "no", "nb"), ("«", "»")),
+    **dict.fromkeys(("pl", "hu", "ro", "hr"), ("„", "”")),
+    **dict.fromkeys(("sv", "fi"), ("”", "”")),
 }
 """The marks by language code; other languages have the marks of English."""
 
@@ -33,12 +27,7 @@ _COMMA = re.compile(r"(?<=\w), (?=\w)")
 
 
 def without_end_mark(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Leaves out the end marks of a pair that has one on both sides.
-
-    Example:
-        >>> without_end_mark(("Is it here?", "Ist es hier?"), np.random.default_rng(1))
-        ('Is it here', 'Ist es hier')
-    """
+    """Leaves out the end marks of a pair that has one on both sides."""
     source, target = (END_MARK.sub("", text) for text in pair)
     return (source, target) if source != pair[0] and target != pair[1] else pair
 
@@ -47,10 +36,6 @@ def one_line(pairs: Sequence[Pair], rng: np.random.Generator) -> Pair:
     """Joins pairs to a line of several sentences, or of one long sentence with semicolons.
 
     A fifth of the lines are a long sentence, if each pair before the last has end marks.
-
-    Example:
-        >>> one_line([("Hi.", "Hallo."), ("Run!", "Lauf!")], np.random.default_rng(2))
-        ('Hi. Run!', 'Hallo. Lauf!')
     """
     *before, last = pairs
     without = [without_end_mark(pair, rng) for pair in before]
@@ -61,22 +46,15 @@ def one_line(pairs: Sequence[Pair], rng: np.random.Generator) -> Pair:
 
 
 def typography_of(source_language: str | None, target_language: str | None) -> Change:
-    """Makes the change `typography` with the quotation marks of two languages.
-
-    Args:
-        source_language: a code like en; None: unknown.
-        target_language: likewise.
-    """
-    quotes = tuple(
-        QUOTES.get(language or "", ENGLISH) for language in (source_language, target_language)
-    )
+    """Makes the change `typography` for two languages; it adds marks to half of the pairs."""
+    ours = QUOTES.get(source_language or "", ENGLISH)
+    theirs = QUOTES.get(target_language or "", ENGLISH)
 
     def typography(pair: Pair, rng: np.random.Generator) -> Pair:
-        """Writes marks as printed text has them, and adds marks to half of the pairs."""
         dash = chosen(_DASHES, rng)
-        changed = _typographic(pair[0], quotes[0], dash), _typographic(pair[1], quotes[1], dash)
+        changed = _typographic(pair[0], ours, dash), _typographic(pair[1], theirs, dash)
         if changed == pair or happens(0.5, rng):
-            return _with_marks(changed, quotes, dash, rng)
+            return _with_marks(changed, (ours, theirs), dash, rng)
         return changed
 
     return typography
@@ -84,24 +62,20 @@ def typography_of(source_language: str | None, target_language: str | None) -> C
 
 def _typographic(text: str, quotes: Quotes, dash: str) -> str:
     """The text with typographic quotation marks, apostrophes, dashes and ellipses."""
-    text = _QUOTED.sub(lambda quoted: quotes.opening + quoted[1] + quotes.closing, text)
+    text = _QUOTED.sub(lambda quoted: quoted[1].join(quotes), text)
     text = re.sub(r"(?<!\w)'(?=\w)", "‘", re.sub(r"(?<=\w)'", "’", text))
     text = re.sub(r"(?<=\s)--?(?=\s)", dash, text)
     return text.replace("...", "…")
 
 
 def _with_marks(
-    pair: Pair, quotes: tuple[Quotes, ...], dash: str, rng: np.random.Generator
+    pair: Pair, quotes: tuple[Quotes, Quotes], dash: str, rng: np.random.Generator
 ) -> Pair:
     """Puts quotation marks around both sides, or a dash at the same place of both."""
     source, target = pair
     ways = [(f"{dash} {source}", f"{dash} {target}")]
     if not any(map(_ANY_QUOTE.search, pair)):
-        in_quotes = (
-            f"{marks.opening}{text}{marks.closing}"
-            for marks, text in zip(quotes, pair, strict=True)
-        )
-        ways += [(next(in_quotes), next(in_quotes))] * 2
+        ways += [(source.join(quotes[0]), target.join(quotes[1]))] * 2
     if len(_COMMA.findall(source)) == len(_COMMA.findall(target)) == 1:
         ways += [(_COMMA.sub(f" {dash} ", source), _COMMA.sub(f" {dash} ", target))] * 4
     return chosen(ways, rng)

@@ -24,10 +24,6 @@ def typos(pair: Pair, rng: np.random.Generator) -> Pair:
 
     Two letters are swapped, or a letter is left out, doubled, or replaced by a neighbour on the
     keyboard. Words of fewer than four letters, numbers and the first letters of words stay.
-
-    Example:
-        >>> typos(("Tomorrow", "Morgen"), np.random.default_rng(1))
-        ('Tomprrow', 'Morgen')
     """
     source, target = pair
     for _ in range(1 + len(source) // _LETTERS_PER_TYPO):
@@ -41,24 +37,12 @@ def _misspelt(word: str, rng: np.random.Generator) -> str:
     at = int(rng.integers(1, len(word) - 1))
     before, letter, following, rest = word[:at], word[at], word[at + 1], word[at + 2 :]
     near = chosen(_NEIGHBOURS.get(letter, letter), rng)
-    return before + chosen(
-        (
-            following + letter + rest,
-            following + rest,
-            letter + letter + following + rest,
-            near + following + rest,
-        ),
-        rng,
-    )
+    changed = (following + letter, following, letter + letter + following, near + following)
+    return before + chosen(changed, rng) + rest
 
 
 def spaces(pair: Pair, rng: np.random.Generator) -> Pair:
-    """Puts a space before a mark of the source, leaves one out after a mark, or doubles spaces.
-
-    Example:
-        >>> spaces(("Yes.", "Ja."), np.random.default_rng(2))
-        ('Yes .', 'Ja.')
-    """
+    """Puts a space before a mark of the source, leaves one out after a mark, or doubles spaces."""
     source, target = pair
     ways = [(_BEFORE_MARK, " "), (_AFTER_MARK, ""), (_SPACE, "  ")]
     ways = [(pattern, text) for pattern, text in ways if pattern.search(source)]

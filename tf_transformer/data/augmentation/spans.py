@@ -4,6 +4,7 @@ An eighth of all spans, chosen by a hash, is held out: training never draws them
 held-out spans shows whether a model copies spans that it has not seen. Tags are not held out.
 """
 
+import functools
 import zlib
 from collections.abc import Callable
 
@@ -51,17 +52,9 @@ _TAGS = (
 
 
 def draw(kind: str, rng: np.random.Generator, held_out: bool = False) -> str:
-    """Draws a span.
-
-    Args:
-        kind: a key of `SPANS`.
-        rng: the random generator.
-        held_out: draws one of the spans that training never draws. Tags are not held out.
-    """
-    make = SPANS[kind]
-    if kind in _WITHOUT_HELD_OUT:
-        return make(rng)
-    return _first(lambda: make(rng), held_out)
+    """Draws a span of a kind in `SPANS`, or a held-out one; no tags are held out."""
+    make = functools.partial(SPANS[kind], rng)
+    return make() if kind in _WITHOUT_HELD_OUT else _first(make, held_out)
 
 
 def is_held_out(span: str) -> bool:
@@ -103,45 +96,39 @@ def number(rng: np.random.Generator) -> str:
     """A number, date, time, price, version or telephone number that all languages write alike."""
     one, two, three = (int(rng.integers(0, limit)) for limit in (10, 60, 1000))
     day, month, year = int(rng.integers(1, 29)), 1 + two % 12, 1900 + int(rng.integers(0, 150))
-    return chosen(
-        (
-            *(_digits(rng), _digits(rng), f"{three}", f"{year}", f"{one}.{two}", f"{three},{one}"),
-            *(f"{day % 24}:{two:02}", f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}"),
-            *(f"{day}/{month}/{year}", f"{two}%", f"${three}", f"€{three}", f"{one}.{day}.{two}"),
-            *(f"+{two} {three} {_digits(rng)}{two:02}", f"{three}-{two:02}{day:02}"),
-            *(f"{one + 1},{three:03}", f"{one + 1}.{three:03}", f"{two}-{two + one + 1}"),
-        ),
-        rng,
+    forms = (
+        *(_digits(rng), _digits(rng), f"{three}", f"{year}", f"{one}.{two}", f"{three},{one}"),
+        *(f"{day % 24}:{two:02}", f"{year}-{month:02}-{day:02}", f"{day:02}.{month:02}.{year}"),
+        *(f"{day}/{month}/{year}", f"{two}%", f"${three}", f"€{three}", f"{one}.{day}.{two}"),
+        *(f"+{two} {three} {_digits(rng)}{two:02}", f"{three}-{two:02}{day:02}"),
+        *(f"{one + 1},{three:03}", f"{one + 1}.{three:03}", f"{two}-{two + one + 1}"),
     )
+    return chosen(forms, rng)
 
 
 def code(rng: np.random.Generator) -> str:
     """A code: of a product, a flight, a file, a variable, a version."""
     letters = "".join(chosen("ABCDEFGHJKLMNPRSTUVWXYZ", rng) for _ in range(rng.integers(1, 4)))
     digits, word = _digits(rng), _word(rng)
-    return chosen(
-        (
-            *(f"{letters}-{digits}", f"{letters}{digits}", f"#{digits}", f"{letters}_{digits}"),
-            *(f"{word}_{digits}.txt", f"{word}.{chosen(('pdf', 'py', 'csv', 'png'), rng)}"),
-            *(f"{word}_{_word(rng)}", f"/{word}/{_word(rng)}", f"{word}()", f"v{digits}"),
-            *(f"{int(rng.integers(2**28)):07x}", f"{letters}/{digits}", f"{digits}{letters}"),
-        ),
-        rng,
+    forms = (
+        *(f"{letters}-{digits}", f"{letters}{digits}", f"#{digits}", f"{letters}_{digits}"),
+        *(f"{word}_{digits}.txt", f"{word}.{chosen(('pdf', 'py', 'csv', 'png'), rng)}"),
+        *(f"{word}_{_word(rng)}", f"/{word}/{_word(rng)}", f"{word}()", f"v{digits}"),
+        *(f"{int(rng.integers(2**28)):07x}", f"{letters}/{digits}", f"{digits}{letters}"),
     )
+    return chosen(forms, rng)
 
 
 def tag(rng: np.random.Generator) -> str:
     """A tag that stands alone: of markup, of a template, a mention or a topic."""
     word = chosen((_word(rng), chosen(_WORDS, rng)), rng)
-    return chosen(
-        (
-            *("<br>", "<br/>", "<hr/>", f'<img src="{word}.png"/>', f"<{word}/>"),
-            *(f"{{{word}}}", f"{{{{{word}}}}}", f"${{{word}}}", f"%({word})s", f"%{word}%"),
-            *("%s", "%d", f"{{{rng.integers(10)}}}", f"[{rng.integers(1, 100)}]", f"<x id={word}>"),
-            *(f"@{word}", f"#{word}", f"[{word}]", f"&{word};", f":{word}:"),
-        ),
-        rng,
+    forms = (
+        *("<br>", "<br/>", "<hr/>", f'<img src="{word}.png"/>', f"<{word}/>"),
+        *(f"{{{word}}}", f"{{{{{word}}}}}", f"${{{word}}}", f"%({word})s", f"%{word}%"),
+        *("%s", "%d", f"{{{rng.integers(10)}}}", f"[{rng.integers(1, 100)}]", f"<x id={word}>"),
+        *(f"@{word}", f"#{word}", f"[{word}]", f"&{word};", f":{word}:"),
     )
+    return chosen(forms, rng)
 
 
 def opening_tag(rng: np.random.Generator) -> str:
@@ -152,12 +139,7 @@ def opening_tag(rng: np.random.Generator) -> str:
 
 
 def closing_tag(opening: str) -> str:
-    """The closing tag.
-
-    Example:
-        >>> closing_tag('<b class="x">')
-        '</b>'
-    """
+    """The closing tag of an opening tag."""
     return f"</{opening[1:-1].partition(' ')[0]}>"
 
 
@@ -184,44 +166,27 @@ def name_without_accents(rng: np.random.Generator) -> str:
 
 
 def joined_name(rng: np.random.Generator) -> str:
-    """The start of a usual name and the end of another: like a name, but rarely in a list.
-
-    Example:
-        >>> joined_name(np.random.default_rng(4))
-        'Ferngna'
-    """
+    """The start of a usual name and the end of another: like a name, but rarely in a list."""
     first, last = (chosen(NAMES_WITHOUT_ACCENTS, rng) for _ in range(2))
     return (first[: rng.integers(2, 5)] + last[-rng.integers(2, 5) :]).capitalize()
 
 
 def name_like(word: str, rng: np.random.Generator) -> str:
-    """An invented name that begins like a word, so that a model does not translate its start.
-
-    It is not held out.
-
-    Example:
-        >>> name_like("times", np.random.default_rng(9))
-        'Timemizë'
-    """
+    """An invented name that begins like a word, so that a model does not translate its start."""
     syllables = chosen((_ACCENTED, _SYLLABLES), rng)
-    return _first(
-        lambda: word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1),
-        held_out=False,
-    )
+
+    def make() -> str:
+        return word[: rng.integers(2, 5)].capitalize() + _invented(syllables, rng, least=1)
+
+    return _first(make, held_out=False)
 
 
 SPANS: dict[str, Callable[[np.random.Generator], str]] = {
-    "emoji": emoji,
-    "url": url,
-    "email": email,
-    "number": number,
-    "code": code,
-    "tag": tag,
-    "opening_tag": opening_tag,
-    "name": name,
-    "changed_name": changed_name,
-    "name_without_accents": name_without_accents,
-    "joined_name": joined_name,
+    make.__name__: make
+    for make in (
+        *(emoji, url, email, number, code, tag, opening_tag),
+        *(name, changed_name, name_without_accents, joined_name),
+    )
 }
 """The kinds of spans by name."""
 

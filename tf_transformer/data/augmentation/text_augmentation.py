@@ -19,16 +19,16 @@ FIELDS = ("source", "target")
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
 
-Row = list[int]
+Languages = tuple[str | None, str | None]
+"""Codes of the source and target language, like en; None: unknown."""
+
+UNKNOWN: Languages = (None, None)
 
 
-def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str, Change]:
+def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
     """All changes of a pair by the name of their option, in the order in which they are made.
 
     Names are replaced before the case changes. Typos and stray spaces leave copied spans intact.
-
-    Args:
-        languages: codes of the source and target language, like en; None: unknown.
     """
     return {
         "names": copies.names,
@@ -44,20 +44,12 @@ def changes(languages: tuple[str | None, str | None] = (None, None)) -> dict[str
 
 
 def changed_texts(
-    stream: ExampleStream,
-    rates: AugmentConfig,
-    seed: int,
-    languages: tuple[str | None, str | None] = (None, None),
+    stream: ExampleStream, rates: AugmentConfig, seed: int, languages: Languages = UNKNOWN
 ) -> ExampleStream:
     """The examples of a stream with the changes `OF_VOCABULARY`. A vocabulary learns from them.
 
-    Without them, a text in capitals would be divided into single letters.
-
-    Args:
-        stream: pairs of source and target.
-        rates: the share of the pairs that each change is made in.
-        seed: seed of all draws.
-        languages: codes of the source and target language, like en; None: unknown.
+    Without them, a text in capitals would be divided into single letters. The rates are the shares
+    of the pairs that changes are made in.
     """
     made = [
         (change, getattr(rates, name))
@@ -89,12 +81,8 @@ class TextAugmentation:
         seed: seed of all draws. The result depends on seed, window number and examples only.
         languages: codes of the source and target language, like en; None: unknown.
 
-    Call arguments:
-        number: number of the window.
-        examples: with the names source and target.
-
     Returns:
-        the examples that stay as they are, then the changed ones.
+        the examples of a window that stay as they are, then the changed ones.
     """
 
     def __init__(
@@ -103,7 +91,7 @@ class TextAugmentation:
         codec: Codec,
         max_length: int,
         seed: int,
-        languages: tuple[str | None, str | None] = (None, None),
+        languages: Languages = UNKNOWN,
     ):
         self._join = rates.join
         self._changes = [
@@ -116,7 +104,6 @@ class TextAugmentation:
         self._seed = seed
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        """Changes the examples of window `number`."""
         rng = np.random.default_rng((self._seed, number, 5))
         groups = joined(examples, self._join, self._max_length, rng)
         drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
@@ -138,7 +125,8 @@ class TextAugmentation:
 
     def _decoded(self, examples: TokenExamples, indices: Sequence[int]) -> list[Pair | None]:
         """The texts of examples; None for an example whose text does not have its ids."""
-        rows = {name: _lists(examples[name].taken(np.array(indices, int))) for name in FIELDS}
+        taken = examples.taken(np.array(indices, int))
+        rows = {name: [row.tolist() for row in taken[name].split()] for name in FIELDS}
         texts = {name: [self._codec.decode(name, row) for row in rows[name]] for name in FIELDS}
         again = {name: self._codec.encode_batch(name, texts[name]) for name in FIELDS}
         return [
@@ -151,10 +139,12 @@ class TextAugmentation:
     ) -> TokenExamples:
         """The examples, with pairs of texts in place of the groups of their numbers."""
         sides = zip(*pairs.values(), strict=True) if pairs else ((), ())
-        encoded = [
-            self._codec.encode_batch(name, texts) for name, texts in zip(FIELDS, sides, strict=True)
+        encoded = map(self._codec.encode_batch, FIELDS, sides)
+        rows = [
+            (i, *new)
+            for i, *new in zip(pairs, *encoded, strict=True)
+            if all(1 < len(row) <= self._max_length and UNK_ID not in row for row in new)
         ]
-        rows = [pair for pair in zip(pairs, *encoded, strict=True) if self._is_valid(pair[1:])]
         replaced = {i for i, *_ in rows}
         stays = np.ones(len(examples), bool)
         stays[[member for i in replaced for member in groups[i]]] = False
@@ -165,23 +155,14 @@ class TextAugmentation:
         }
         return TokenExamples.concatenated([kept, TokenExamples(new)])
 
-    def _is_valid(self, rows: Sequence[Row]) -> bool:
-        """Whether new rows have text that the vocabulary has, and no more ids than allowed."""
-        return all(1 < len(row) <= self._max_length and UNK_ID not in row for row in rows)
-
 
 def joined(
     examples: TokenExamples, rate: float, max_length: int, rng: np.random.Generator
 ) -> list[list[int]]:
     """Divides examples into groups that are joined to one line; most groups have one example.
 
-    Neighbours in a random order are joined. All lengths of a joined line are at most `max_length`.
-
-    Args:
-        examples: the examples.
-        rate: share of the groups that have 2 to `MOST_JOINED` examples.
-        max_length: largest number of ids in a row.
-        rng: the random generator.
+    Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
+    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`.
 
     Returns:
         the indices of the examples of each group.
@@ -201,7 +182,3 @@ def joined(
         groups.append(group)
         start += len(group)
     return groups
-
-
-def _lists(rows: IdRows) -> list[Row]:
-    return [row.tolist() for row in np.split(rows.ids, np.cumsum(rows.lengths)[:-1])]

@@ -13,7 +13,7 @@ from tf_transformer.data.readers.json_lines import read_json_lines
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.data.readers.tables import read_tsv
 from tf_transformer.data.readers.text import read_plain_text
-from tf_transformer.data.readers.tfds import languages_in_name, read_tfds
+from tf_transformer.data.readers.tfds import languages_in_name, read_tfds, stored_languages
 from tf_transformer.data.readers.tmx import read_tmx
 from tf_transformer.errors import InputError
 
@@ -27,12 +27,7 @@ COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 
 
 def of_columns(corpus: Corpus, longest: int = 2) -> Languages | None:
-    """The languages that name the columns of a corpus; None without columns.
-
-    Args:
-        corpus: the corpus.
-        longest: the most letters of a language's code.
-    """
+    """The languages, of at most `longest` letters, that name the columns of a corpus."""
     if len(corpus.columns) != 2:
         return None
     source, target = (code_in(name, longest) for name in corpus.columns)
@@ -54,14 +49,12 @@ def code_in(name: str, longest: int = 2) -> str | None:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of corpora.
+    """A format of corpora. `register` describes its first fields.
 
     Attributes:
-        read: the reader of the format.
-        endings: endings of file names, before the ending of a compressed file.
-        options: the fields of `Corpus` that the reader uses.
-        sides: the number of texts of an example; 0: any number.
         languages: the languages that a corpus names, as of its columns; None: it names none.
+        stored_languages: the languages that the data of a corpus name, which training asks for and
+            stores. The corpus may be loaded for them.
         needs_languages: whether the reader needs `data.source_language` and
             `data.target_language`, if a corpus names no languages.
         may_name_sides: whether a corpus may name its sides in place of the languages. Then these
@@ -74,6 +67,7 @@ class Format:
     options: tuple[str, ...] = ("path", "columns")
     sides: int = 0
     languages: Callable[[Corpus], Languages | None] = of_columns
+    stored_languages: Callable[[Corpus], tuple[str, str] | None] = lambda _: None
     needs_languages: bool = False
     may_name_sides: bool = False
     check: Callable[[], None] = lambda: None
@@ -110,11 +104,7 @@ def register(
 
 
 def format_of(corpus: Corpus) -> str:
-    """Returns the name of a corpus's format: its field `format`, or by the ending of its file.
-
-    Raises:
-        InputError: if no format has this name or ending.
-    """
+    """Returns the name of a corpus's format: its field `format`, or by the ending of its file."""
     names = ", ".join(FORMATS)
     if corpus.format:
         if corpus.format not in FORMATS:
@@ -139,19 +129,9 @@ def kind_of(corpus: Corpus) -> Format:
 
 
 def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
-    """Opens a corpus.
+    """Opens a corpus, for names of the texts of an example, such as source and target.
 
-    Args:
-        corpus: the corpus.
-        names: names of the texts of an example, such as source and target.
-        data: the data options.
-
-    Returns:
-        the rows of the corpus.
-
-    Raises:
-        InputError: if the format is unknown, if the corpus lacks an option of its format or has
-            another option, or if its number of texts is wrong.
+    A missing option of its format, another option, and a wrong number of texts are an `InputError`.
     """
     name = format_of(corpus)
     kind = FORMATS[name]
@@ -187,14 +167,13 @@ register(
     needs_languages=True,
 )
 register(
-    *("tfds", read_tfds),
-    options=["name", "split", "reverse", "data_dir"],
+    *("tfds", read_tfds, [], ["name", "split", "reverse", "data_dir"]),
     sides=2,
     languages=languages_in_name,
+    stored_languages=stored_languages,
 )
 register(
-    *("generated", read_generated),
-    options=["split", "pairs"],
+    *("generated", read_generated, [], ["split", "pairs"]),
     sides=2,
     needs_languages=True,
     check=require_packages,

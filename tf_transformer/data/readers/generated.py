@@ -28,11 +28,7 @@ _ORDINAL_FIRST = {"fr", "it", "pt"}  # premier janvier, deux janvier
 
 
 def require_packages() -> None:
-    """Checks that the packages of the extra `generated` are installed.
-
-    Raises:
-        InputError: when one is missing.
-    """
+    """Raises an `InputError` when a package of the extra `generated` is missing."""
     try:
         import babel  # noqa: F401
         import num2words  # noqa: F401
@@ -45,11 +41,7 @@ def require_packages() -> None:
 
 
 def read_generated(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """Opens a split of the generated corpus: train (the default), validation or test.
-
-    Raises:
-        InputError: if the split or a language is unknown.
-    """
+    """Opens a split of the generated corpus: train (the default), validation or test."""
     split = corpus.split or "train"
     if split not in SPLITS:
         raise InputError(
@@ -136,11 +128,8 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
     Args:
         count: number of pairs.
         source_language: a language code that num2words and babel support.
-        target_language: a language code that num2words and babel support.
+        target_language: likewise.
         seed: seed of the pairs and their order.
-
-    Returns:
-        `count` examples with source and target. No two have the same meaning.
 
     Raises:
         InputError: if a language is unknown, or if the corpus has fewer pairs.
@@ -149,19 +138,28 @@ def generate(count: int, source_language: str, target_language: str, seed: int) 
         >>> generate(3, "en", "de", seed=1)["target"]  # three of a million
         [...]
     """
+    require_packages()
+    from babel import UnknownLocaleError
+
     for language in (source_language, target_language):
-        _check_language(language)
+        try:
+            date_in_words(FIRST_DAY, language)
+        except (NotImplementedError, UnknownLocaleError, ValueError) as error:
+            raise InputError(
+                f"the generated corpus has no language {language!r}: {error}. Use a language code "
+                "that num2words and babel both support, like en, de or fr."
+            ) from error
     largest = min(NUMBERS * 5 // 4, DAYS * 5)
     if not 0 < count <= largest:
         raise InputError(
             f"the generated corpus has 1 to {largest} pairs, asked for {count}. Give another "
             "number as data.generated_pairs."
         )
-    sources, targets = [], []
-    for meaning in meanings(count, seed):
-        sources.append(_in_words(meaning, source_language))
-        targets.append(_in_words(meaning, target_language))
-    return Examples({"source": sources, "target": targets})
+    drawn = list(meanings(count, seed))
+    sides = {"source": source_language, "target": target_language}
+    return Examples(
+        {side: [_in_words(x, language) for x in drawn] for side, language in sides.items()}
+    )
 
 
 def meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
@@ -172,30 +170,13 @@ def meanings(count: int, seed: int) -> Iterator[int | datetime.date]:
     dates = count // 5
     likelihood = 1.0 / (1000.0 + np.arange(NUMBERS))
     likelihood /= likelihood.sum()
-    meanings = [
-        *rng.choice(NUMBERS, count - dates, replace=False, p=likelihood).tolist(),
-        *(
-            FIRST_DAY + datetime.timedelta(days=d)
-            for d in rng.choice(DAYS, dates, replace=False).tolist()
-        ),
-    ]
-    return (meanings[i] for i in rng.permutation(count))
+    numbers = rng.choice(NUMBERS, count - dates, replace=False, p=likelihood).tolist()
+    days = map(datetime.timedelta, rng.choice(DAYS, dates, replace=False).tolist())
+    drawn = [*numbers, *(FIRST_DAY + day for day in days)]
+    return (drawn[i] for i in rng.permutation(count))
 
 
 def _in_words(meaning: int | datetime.date, language: str) -> str:
     if isinstance(meaning, datetime.date):
         return date_in_words(meaning, language)
     return number_in_words(meaning, language)
-
-
-def _check_language(language: str) -> None:
-    require_packages()
-    from babel import UnknownLocaleError
-
-    try:
-        date_in_words(FIRST_DAY, language)
-    except (NotImplementedError, UnknownLocaleError, ValueError) as error:
-        raise InputError(
-            f"the generated corpus has no language {language!r}: {error}. Use a language code that "
-            "num2words and babel both support, like en, de or fr."
-        ) from error

@@ -66,19 +66,10 @@ _UNITS = re.compile(r"[%‰°](?!\w)")
 
 
 def in_place_of(element: str, code: str) -> str:
-    """Returns what stands in place of a code: marks, or its text.
+    """Returns what stands in place of a code in an element such as "ph": marks, or its text.
 
-    A value that a program inserts, such as %s, is text in every element.
-
-    Args:
-        element: the element of the code, such as "ph".
-        code: the code, without the text of `sub` elements.
-
-    Example:
-        >>> codes = [("bpt", "<b>"), ("ept", "</b>"), ("ph", "<br/>"), ("ph", "%d")]
-        >>> begin, end, line, value = [in_place_of(*code) for code in codes]
-        >>> without_marks(f"un{begin}do{end}ne,{line}you have {value} lines")
-        'undone, you have %d lines'
+    A value that a program inserts, such as %s, is text in every element. The code is without the
+    text of `sub` elements.
     """
     text = html.unescape(code)
     if text.isspace() or _ESCAPED_SPACE.fullmatch(code):
@@ -103,10 +94,9 @@ def _has_value(element: str, text: str) -> bool:
     A single brace in half of a pair does not count, because it is markup, such as {bold}.
     """
     start = _VALUE_OR_NAME if element in ("ph", "ut") else _VALUE
-    return not text.startswith("{\\") and any(
-        start.match(each) and not _MARKER.fullmatch(each)
-        for each in placeholders(" ".join(text.split()))
-    )
+    found = placeholders(" ".join(text.split()))
+    is_value = any(start.match(value) and not _MARKER.fullmatch(value) for value in found)
+    return is_value and not text.startswith("{\\")
 
 
 def start_of(element: str, attributes: Mapping[str, str]) -> str:

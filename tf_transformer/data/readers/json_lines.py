@@ -36,9 +36,7 @@ def read_json_lines(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
                 yield number, tuple(text.encode("utf-8", "surrogatepass") for text in texts)
 
     return Rows(
-        (corpus.path,) * len(fields),
-        start,
-        lambda: f"jsonl {content(corpus.path)} {choices}",
+        (corpus.path,) * len(fields), start, lambda: f"jsonl {content(corpus.path)} {choices}"
     )
 
 
@@ -84,10 +82,7 @@ def _texts(record: Mapping[str, Any], choices: Sequence[Sequence[str]], place: s
             f"{' and '.join(map(repr, found[-1]))} of {NESTED!r}. Give the keys of one pair as "
             "columns of the corpus."
         )
-    return [_text(value, key, place) for key, value in found[0].items()]
-
-
-def _text(value: Any, key: str, place: str) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{place}: {key!r} must be text, got {value!r:.40}.")
-    return value
+    for key, text in found[0].items():
+        if not isinstance(text, str):
+            raise InputError(f"{place}: {key!r} must be text, got {text!r:.40}.")
+    return [*found[0].values()]

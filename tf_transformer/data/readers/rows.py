@@ -47,30 +47,21 @@ class Rows:
     identify: Callable[[], str]
 
     def stream(self, fields: Sequence[str]) -> ExampleStream:
-        """Makes a stream of examples to train on.
-
-        Rows with an empty text or with invalid UTF-8 are skipped and counted.
-        """
-
-        def start(skipped: Counter[str]) -> Iterator[Texts]:
-            return _clean(self._lines(skipped), self.names, skipped)
-
-        return ExampleStream(tuple(fields), start, self.identify)
+        """Makes a stream of examples to train on. Rows with empty or invalid texts are skipped."""
+        return ExampleStream(tuple(fields), self._clean, self.identify)
 
     def texts(self) -> list[list[str]]:
         """Reads the texts of all rows, a list for each field; see `files.reading.decode`.
 
         A warning on stderr counts what a pass leaves out, such as units of TMX without a language.
-
-        Raises:
-            InputError: if there is no row, or if the file cannot be read.
+        If there is no row, an `InputError` is raised.
         """
         skipped = Counter[str]()
         rows = [texts for _, texts in self._lines(skipped)]
         if skipped:
             print(f"warning: {self.names[0]}: left out {reasons(skipped)}", file=sys.stderr)
         if not rows:
-            raise InputError(_no_line(self.names))
+            raise InputError(f"expected at least one line, but nothing is in {self._files()}.")
         columns = zip(*rows, strict=True)
         return [
             list(decode(column, name)) for column, name in zip(columns, self.names, strict=True)
@@ -85,37 +76,29 @@ class Rows:
                 )
             yield number, tuple(_NEWLINE.sub(b" ", text) for text in row)
 
+    def _clean(self, skipped: Counter[str]) -> Iterator[Texts]:
+        """Decodes rows; skips and counts those that training cannot use. All: an `InputError`."""
+        is_empty, not_utf8 = True, ""
+        for number, row in self._lines(skipped):
+            try:
+                texts = tuple(text.decode("utf-8") for text in row)
+            except UnicodeDecodeError as error:
+                name = self.names[row.index(error.object)]
+                not_utf8 = not_utf8 or f"{NOT_UTF8}, the first in line {number:,} of {name}"
+                skipped[not_utf8] += 1
+                continue
+            if all(text.strip() for text in texts):
+                is_empty = False
+                yield texts
+            else:
+                skipped[EMPTY] += 1
+        if is_empty and skipped:
+            raise InputError(f"no example in {self._files()} can be used: {reasons(skipped)}.")
+        if is_empty:
+            raise InputError(f"expected at least one line, but nothing is in {self._files()}.")
 
-def _clean(rows: Iterable[Row], names: Sequence[str], skipped: Counter[str]) -> Iterator[Texts]:
-    """Decodes rows. Skips and counts rows that training cannot use.
-
-    Raises:
-        InputError: at the end, if no example remains.
-    """
-    is_empty, not_utf8 = True, ""
-    for number, row in rows:
-        try:
-            texts = tuple(text.decode("utf-8") for text in row)
-        except UnicodeDecodeError as error:
-            name = names[row.index(error.object)]
-            not_utf8 = not_utf8 or f"{NOT_UTF8}, the first in line {number:,} of {name}"
-            skipped[not_utf8] += 1
-            continue
-        if all(text.strip() for text in texts):
-            is_empty = False
-            yield texts
-        else:
-            skipped[EMPTY] += 1
-    if is_empty:
-        if skipped:
-            files = " and ".join(dict.fromkeys(names))
-            raise InputError(f"no example in {files} can be used: {reasons(skipped)}.")
-        raise InputError(_no_line(names))
-
-
-def _no_line(names: Sequence[str]) -> str:
-    files = " and ".join(dict.fromkeys(names))
-    return f"expected at least one line, but nothing is in {files}."
+    def _files(self) -> str:
+        return " and ".join(dict.fromkeys(self.names))
 
 
 def content(*paths: str | os.PathLike, read: Callable[[str], Iterator[bytes]] = read_lines) -> str:
@@ -127,13 +110,12 @@ def content(*paths: str | os.PathLike, read: Callable[[str], Iterator[bytes]] = 
         paths: the files.
         read: reads the lines of a file.
     """
-    return " ".join(_hash(str(pathlib.Path(path).absolute()), _stamp(path), read) for path in paths)
-
-
-def _stamp(path: str | os.PathLike) -> tuple[int, int] | None:
-    """Returns size and time of a file; None if it is missing, because reading it gives an error."""
-    path = pathlib.Path(path)
-    return (path.stat().st_size, path.stat().st_mtime_ns) if path.exists() else None
+    hashes = []
+    for path in map(pathlib.Path, paths):
+        state = path.stat() if path.exists() else None  # to read a missing file is an error
+        stamp = (state.st_size, state.st_mtime_ns) if state else None
+        hashes.append(_hash(str(path.absolute()), stamp, read))
+    return " ".join(hashes)
 
 
 @functools.lru_cache(maxsize=1000)

@@ -17,10 +17,7 @@ _QUOTES_ARE_TEXT = "Here they are text. Write the table without such quoting, or
 
 
 def read_tsv(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
-    """Opens a table. `columns` names the columns of the texts; by default they are the first ones.
-
-    A pass raises the errors of `table_rows`.
-    """
+    """Opens a table. `columns` names the columns of the texts; by default they are the first."""
     columns = corpus.columns or tuple(str(number) for number in range(1, len(fields) + 1))
     return Rows(
         (corpus.path,) * len(fields),
@@ -35,17 +32,10 @@ def stream_table(
     fields: Sequence[str],
     convert: Callable[[Texts], Texts],
 ) -> ExampleStream:
-    """Makes a stream of examples from a table.
+    """Makes a stream of examples from a table. `convert` makes the texts of each from its values.
 
     A pass raises the errors of `table_rows`. It also raises an `InputError` with file and line if a
-    value is not UTF-8 or a row cannot be converted.
-
-    Args:
-        path: the file, plain or compressed.
-        columns: see `table_rows`.
-        fields: names of the texts of an example.
-        convert: takes the values of a row in these columns, and returns the texts of an example. It
-            raises a `ValueError` for invalid values.
+    value is not UTF-8, or if `convert` raises a `ValueError`.
     """
     columns = tuple(columns)
 
@@ -64,17 +54,10 @@ def stream_table(
 def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
     """Reads some columns of each line.
 
-    Args:
-        path: the file, plain or compressed.
-        columns: names of columns, which the first line has; or numbers from 1 on, if the first line
-            is a row.
-
-    A warning on stderr names the first row that seems to have other values than its writer meant:
-    values in the quotes of CSV, or more values than the first line. Another one says that the first
-    rows have every value in quotation marks.
-
-    Yields:
-        the number of the line, and its values in these columns.
+    The columns are names, which the first line has; or numbers from 1 on, if the first line is a
+    row. A warning on stderr names the first row that seems to have other values than its writer
+    meant: values in the quotes of CSV, or more values than the first line. Another one says that
+    the first rows have every value in quotation marks.
 
     Raises:
         InputError: if the file is missing or has no rows, if it has no such column or two of them,
@@ -89,7 +72,7 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
         header = []
         places = [int(number) - 1 for number in columns]
     first = list(itertools.islice(lines, _FIRST))
-    number, width, doubt = 0, len(header), ""
+    number, width = 0, len(header)
     if doubt := _quoting([line.split(b"\t") for _, line in first], places):
         warn(f"warning: {path} has {doubt}.")
     for number, line in itertools.chain(first, lines):
@@ -131,12 +114,7 @@ def _quoting(rows: Sequence[Sequence[bytes]], places: Sequence[int]) -> str:
 
 
 def _doubt(row: Sequence[bytes], width: int) -> str:
-    """Says why a row may have other values than its writer meant; "" means that nothing shows it.
-
-    Args:
-        row: the values.
-        width: number of values in the first line.
-    """
+    """Says why a row may have other values than its writer meant; "" if nothing shows it."""
     if len(row) > width:
         return f"{len(row)} values, but the first line has {width}. A tab inside a text ends it"
     if any(map(_is_quoted, row)):

@@ -16,10 +16,8 @@ def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
     """Opens files of plain text.
 
     For pairs, line n of the file `source` and line n of the file `target` are an example. For
-    single texts, each line of the file `path` is an example.
-
-    A pass raises an `InputError` if a file is missing, or if the files have different numbers of
-    lines.
+    single texts, each line of the file `path` is an example. A pass raises an `InputError` if a
+    file is missing, or if the files have different numbers of lines.
     """
     paths = (corpus.path,) if len(fields) == 1 else (corpus.source, corpus.target)
     if not all(paths):
@@ -27,9 +25,7 @@ def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
         raise InputError(f"a corpus of format text with {' and '.join(fields)} needs {needed}.")
     kind = "lines" if len(fields) == 1 else "files"
     return Rows(
-        paths,
-        lambda _: enumerate(read_aligned(*paths), 1),
-        lambda: f"{kind} {content(*paths)}",
+        paths, lambda _: enumerate(read_aligned(*paths), 1), lambda: f"{kind} {content(*paths)}"
     )
 
 

@@ -47,7 +47,10 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
                 skipped[f"without {' or '.join(languages)}"] += 1
                 continue
             is_empty = False
-            used = [_with_text(unit, places) for places in found]
+            used = [  # the first segment that is not blank, or the first one
+                next((place for place in places if unit[place][1].strip()), places[0])
+                for places in found
+            ]
             if unused := set().union(*found).difference(used):
                 skipped[f"further segments in {' or '.join(languages)}"] += len(unused)
             yield number, tuple(unit[place][1].encode() for place in used)
@@ -59,9 +62,7 @@ def read_tmx(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
             )
 
     return Rows(
-        (corpus.path,) * len(fields),
-        start,
-        lambda: f"tmx {_content(corpus.path)} {languages}",
+        (corpus.path,) * len(fields), start, lambda: f"tmx {_content(corpus.path)} {languages}"
     )
 
 
@@ -77,19 +78,10 @@ def _content(path: str) -> str:
 
 def _in_language(unit: Unit, language: str) -> list[int]:
     """Finds the places of segments in a language. Segments in a variety of it come last."""
-    wanted = _normalized(language)
-    tags = [_normalized(tag) for tag, _ in unit]
+    names = [language, *(tag for tag, _ in unit)]
+    wanted, *tags = (name.lower().replace("_", "-") for name in names)
     exact = [place for place, tag in enumerate(tags) if tag == wanted]
     return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
-
-
-def _with_text(unit: Unit, places: Sequence[int]) -> int:
-    """Returns the place of the first segment that is not blank, or the first place."""
-    return next((place for place in places if unit[place][1].strip()), places[0])
-
-
-def _normalized(tag: str) -> str:
-    return tag.lower().replace("_", "-")
 
 
 def _units(path: str) -> Iterator[tuple[int, Unit]]:

@@ -6,9 +6,8 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import silu
-from tf_transformer.layers.dense import Dense
+from tf_transformer.layers.dense import ConcatenatedInitializer, Dense
 from tf_transformer.layers.feed_forward import FeedForward
-from tf_transformer.layers.initializers import ConcatenatedInitializer
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")

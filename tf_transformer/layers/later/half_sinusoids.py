@@ -1,4 +1,7 @@
-"""Sinusoids whose first half are sines and whose second half are cosines, for imported models."""
+"""Sinusoids whose first half are sines and whose second half are cosines, for imported models.
+
+`PositionEncoding` describes the calls.
+"""
 
 import math
 
@@ -11,19 +14,8 @@ from tf_transformer.layers.position_encoding import PositionEncoding
 def half_sinusoids(positions: KerasTensor, d_model: int, steps: int) -> KerasTensor:
     """PE(pos, i) = sin(pos / 10000^(i/steps)), PE(pos, i + D/2) = cos(pos / 10000^(i/steps)).
 
-    With D/2 steps, the rates are the paper's, and only the order of the columns differs.
-
-    Args:
-        positions: int tensor (T,) with values from 0 on.
-        d_model: size of an encoding, D, even.
-        steps: steps from the first rate to 1/10000 of it.
-
-    Returns:
-        float32 tensor (T, D).
-
-    Example:
-        >>> [round(float(x), 3) for x in half_sinusoids(np.array([1]), 4, steps=2)[0]]
-        [0.841, 0.01, 0.54, 1.0]
+    Positions (T,) give float32 (T, D). With D/2 steps, the rates are the paper's, and only the
+    order of the columns differs.
     """
     rates = ops.exp(ops.arange(d_model // 2, dtype="float32") * (-math.log(10_000.0) / steps))
     angles = ops.cast(positions, "float32")[:, None] * rates[None, :]  # (T, D/2)
@@ -32,10 +24,7 @@ def half_sinusoids(positions: KerasTensor, d_model: int, steps: int) -> KerasTen
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class HalfSinusoids(PositionEncoding):
-    """Sines, then cosines, of the paper's rates: what Transformers and CTranslate2 compute.
-
-    `PositionEncoding` describes the call.
-    """
+    """Sines, then cosines, of the paper's rates: what Transformers and CTranslate2 compute."""
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
         return half_sinusoids(positions, d_model, steps=d_model // 2)
@@ -43,10 +32,7 @@ class HalfSinusoids(PositionEncoding):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class MarianPosition(PositionEncoding):
-    """Sines, then cosines, of the rates that Marian computes: the last one is 1/10000.
-
-    `PositionEncoding` describes the call.
-    """
+    """Sines, then cosines, of the rates that Marian computes: the last one is 1/10000."""
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
         return half_sinusoids(positions, d_model, steps=max(d_model // 2 - 1, 1))
@@ -54,10 +40,7 @@ class MarianPosition(PositionEncoding):
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
 class OpenNMTPosition(MarianPosition):
-    """Marian's rates, with 1 as the first position: what OpenNMT-tf and CTranslate2 compute.
-
-    `PositionEncoding` describes the call.
-    """
+    """Marian's rates, with 1 as the first position: what OpenNMT-tf and CTranslate2 compute."""
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:
         return super().encodings(positions + 1, d_model)
@@ -67,8 +50,7 @@ class OpenNMTPosition(MarianPosition):
 class FairseqPosition(MarianPosition):
     """Marian's rates, with 2 as the first position, as in fairseq's models.
 
-    fairseq counts positions from the one after its id of padding, 1. `PositionEncoding` describes
-    the call.
+    fairseq counts positions from the one after its id of padding, 1.
     """
 
     def encodings(self, positions: KerasTensor, d_model: int) -> KerasTensor:

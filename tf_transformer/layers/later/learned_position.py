@@ -14,17 +14,8 @@ class LearnedPosition(PositionEncoding):
     """Adds a learned vector for each position (paper Table 3, row E).
 
     Args:
-        max_length: number of positions in the table.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        float tensor (B, T, D).
-
-    Raises:
-        ValueError: if the sequence is longer than the table. A graph with an unknown length does
-            not check this.
+        max_length: number of positions in the table. A longer sequence raises a `ValueError`. A
+            graph with an unknown length does not check this.
 
     Example:
         >>> LearnedPosition(max_length=6)(np.zeros((3, 5, 8), "float32")).shape

@@ -10,12 +10,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.kernels.attention import MASKED_SCORE
 from tf_transformer.layers.dense import Dense
-from tf_transformer.layers.flatten import flatten_positions, unflatten_positions
-from tf_transformer.layers.shape import Shape
-
-
-def _dense(size: int, use_bias: bool, policy: keras.DTypePolicy, name: str) -> Dense:
-    return Dense(size, use_bias=use_bias, dtype=policy, name=name)
+from tf_transformer.layers.shape import Shape, flatten_positions, unflatten_positions
 
 
 class MemoryAttention(keras.layers.Layer):
@@ -27,8 +22,7 @@ class MemoryAttention(keras.layers.Layer):
     Call arguments:
         query: float tensor (B, T, D).
         memory: float tensor (B, S, D').
-        keys: float tensor (B, S, units), the result of `keys(memory)`. Compute it once for each
-            memory.
+        keys: float tensor (B, S, units), the result of `keys(memory)`, once for each memory.
         mask: bool tensor (B, S), True = may attend.
 
     Returns:
@@ -47,6 +41,11 @@ class MemoryAttention(keras.layers.Layer):
         """Scores (B, T, S) of queries (B, T, D) and keys (B, S, units)."""
         raise NotImplementedError
 
+    def _product(self, name: str, input_shape: Shape, use_bias: bool = False) -> Dense:
+        dense = Dense(self.units, use_bias=use_bias, dtype=self.dtype_policy, name=name)
+        dense.build(input_shape)
+        return dense
+
     def call(
         self, query: KerasTensor, memory: KerasTensor, keys: KerasTensor, mask: KerasTensor
     ) -> tuple[KerasTensor, KerasTensor]:
@@ -55,22 +54,13 @@ class MemoryAttention(keras.layers.Layer):
         weights = ops.cast(weights, memory.dtype)
         return ops.matmul(weights, memory), weights
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"units": self.units}
 
-
-@keras.saving.register_keras_serializable(package="tf_transformer")
 class AdditiveAttention(MemoryAttention):
-    """score = vᵀ tanh(W query + U memory) (Bahdanau et al. 2015, section 3.1).
-
-    `MemoryAttention` describes arguments and calls.
-    """
+    """score = vᵀ tanh(W query + U memory) (Bahdanau et al. 2015, section 3.1)."""
 
     def build(self, query_shape: Shape, memory_shape: Shape) -> None:
-        self.query_projection = _dense(self.units, False, self.dtype_policy, "query")
-        self.query_projection.build(query_shape)
-        self.memory_projection = _dense(self.units, True, self.dtype_policy, "memory")
-        self.memory_projection.build(memory_shape)
+        self.query_projection = self._product("query", query_shape)
+        self.memory_projection = self._product("memory", memory_shape, use_bias=True)
         self.v = self.add_weight(name="v", shape=(self.units, 1), initializer="glorot_uniform")
 
     def score(self, query: KerasTensor, keys: KerasTensor) -> KerasTensor:
@@ -78,16 +68,14 @@ class AdditiveAttention(MemoryAttention):
         return ops.matmul(hidden, ops.cast(self.v, hidden.dtype))[..., 0]  # (B, T, S)
 
 
-@keras.saving.register_keras_serializable(package="tf_transformer")
 class MultiplicativeAttention(MemoryAttention):
     """score = queryᵀ W memory, called "general" by Luong et al. (2015), section 3.1.
 
-    `units` must be the size of the query. `MemoryAttention` describes arguments and calls.
+    `units` must be the size of the query.
     """
 
     def build(self, query_shape: Shape, memory_shape: Shape) -> None:
-        self.memory_projection = _dense(self.units, False, self.dtype_policy, "memory")
-        self.memory_projection.build(memory_shape)
+        self.memory_projection = self._product("memory", memory_shape)
 
     def score(self, query: KerasTensor, keys: KerasTensor) -> KerasTensor:
         return ops.matmul(query, ops.swapaxes(keys, -1, -2))
@@ -102,12 +90,7 @@ class DecoderState(NamedTuple):
 
 
 class RecurrentDecoder(keras.layers.Layer):
-    """GRU layers with attention to a memory. A subclass defines the step.
-
-    Args:
-        num_layers: number of GRU layers.
-        d_model: size of states and outputs, D.
-    """
+    """`num_layers` GRU layers with attention to a memory. A subclass defines the step."""
 
     attention_class: ClassVar[type[MemoryAttention]]
 
@@ -136,12 +119,9 @@ class RecurrentDecoder(keras.layers.Layer):
         self.projection.build((None, None, projection_input))
 
     def start(self, memory: KerasTensor, mask: KerasTensor, beam_size: int = 1) -> DecoderState:
-        """Makes the state before the first step from the mean of the memory.
+        """The state before the first step of W hypotheses, from the mean of the memory (B, S, D').
 
-        Args:
-            memory: float tensor (B, S, D'), the encoder's output.
-            mask: bool tensor (B, S), False at padding.
-            beam_size: number of hypotheses of each sentence, W.
+        The mask (B, S) is False at padding.
         """
         real = ops.cast(mask, memory.dtype)[..., None]  # (B, S, 1)
         mean = ops.sum(memory * real, axis=1) / ops.maximum(ops.sum(real, axis=1), 1)  # (B, D')
@@ -152,30 +132,19 @@ class RecurrentDecoder(keras.layers.Layer):
         return DecoderState(hidden, ops.zeros_like(hidden[0]), weights)
 
     def step(self, x: KerasTensor, state: DecoderState, *memory: KerasTensor) -> DecoderState:
-        """Runs one step of all hypotheses.
+        """Runs one step of all hypotheses with embeddings x (B, W, D) of the newest tokens.
 
-        Args:
-            x: float tensor (B, W, D), embeddings of the newest tokens.
-            state: the state after the previous step.
-            *memory: memory (B, S, D'), its `attention.keys` (B, S, D), mask (B, S).
-
-        Returns:
-            the new state.
+        `memory` stands for the memory (B, S, D'), its `attention.keys` (B, S, D), and mask (B, S).
         """
         raise NotImplementedError
 
     def run(
         self, x: KerasTensor, memory: KerasTensor, mask: KerasTensor
     ) -> tuple[KerasTensor, KerasTensor]:
-        """Runs all steps of whole targets.
+        """Runs all steps of whole targets with embeddings x (B, T, D).
 
-        Args:
-            x: float tensor (B, T, D), embeddings of the targets.
-            memory: float tensor (B, S, D'), the encoder's output.
-            mask: bool tensor (B, S), False at padding.
-
-        Returns:
-            the outputs (B, T, D) and the attention weights (B, T, S).
+        `memory` (B, S, D') is the encoder's output. The mask (B, S) is False at padding. Returns
+        the outputs (B, T, D) and the attention weights (B, T, S).
         """
         sources = (memory, self.attention.keys(memory), mask)
 
@@ -197,17 +166,12 @@ class RecurrentDecoder(keras.layers.Layer):
             states.append(x)
         return x, tuple(states)
 
-    def get_config(self) -> dict[str, Any]:
-        return super().get_config() | {"num_layers": self.num_layers, "d_model": self.d_model}
 
-
-@keras.saving.register_keras_serializable(package="tf_transformer")
 class BahdanauDecoder(RecurrentDecoder):
     """Attends with the previous state, and feeds the context to the GRU.
 
     cᵢ = attention(sᵢ₋₁), sᵢ = GRU([yᵢ₋₁, cᵢ], sᵢ₋₁), outputᵢ = tanh(W [sᵢ, cᵢ, yᵢ₋₁])
-    (Bahdanau et al. 2015, section 3.1; their output layer is maxout, not tanh). `RecurrentDecoder`
-    describes the arguments.
+    (Bahdanau et al. 2015, section 3.1; their output layer is maxout, not tanh).
     """
 
     attention_class = AdditiveAttention
@@ -224,13 +188,11 @@ class BahdanauDecoder(RecurrentDecoder):
         return DecoderState(hidden, output, weights)
 
 
-@keras.saving.register_keras_serializable(package="tf_transformer")
 class LuongDecoder(RecurrentDecoder):
     """Attends with the new state, and feeds the output to the next step.
 
     sᵢ = GRU([yᵢ₋₁, outputᵢ₋₁], sᵢ₋₁), cᵢ = attention(sᵢ), outputᵢ = tanh(W [sᵢ, cᵢ])
-    (Luong et al. 2015, sections 3 and 3.3, with GRU in place of LSTM layers). `RecurrentDecoder`
-    describes the arguments.
+    (Luong et al. 2015, sections 3 and 3.3, with GRU in place of LSTM layers).
     """
 
     attention_class = MultiplicativeAttention

@@ -1,6 +1,7 @@
 """Position encodings that act on scores. They depend on the distance of a query and a key.
 
-A model with one of them also works on sequences longer than its training data.
+A model with one of them also works on sequences longer than its training data. A call of these
+layers returns its input; attention calls `rotate` or `bias`, which `PositionEncoding` describes.
 """
 
 import math
@@ -20,12 +21,6 @@ class RotaryPosition(PositionEncoding):
 
     Dimensions 2i and 2i + 1 at position m turn by m · 10000^(-2i/K). So the product of a query at m
     and a key at n depends on their contents and on m - n. There are no weights.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        x, unchanged. Attention calls `rotate`.
 
     Raises:
         ValueError: if the size of a head is odd.
@@ -60,12 +55,6 @@ class RelativePosition(PositionEncoding):
     Args:
         key_dim: size of a head's queries, K.
         max_relative_distance: the largest distance with its own vector, k.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        x, unchanged. Attention calls `bias`.
 
     Example:
         >>> position = RelativePosition(key_dim=4)
@@ -117,12 +106,6 @@ class T5Position(PositionEncoding):
         is_causal: whether later keys are hidden.
         num_buckets: number of buckets.
         max_distance: the last bucket holds this distance and all larger ones.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        x, unchanged. Attention calls `bias`.
 
     Example:
         >>> position = T5Position(num_heads=2)
@@ -191,16 +174,6 @@ def alibi_slopes(num_heads: int) -> np.ndarray:
 
     If H is not a power of two, the slopes are chosen as in the code of the paper: first the slopes
     for the next lower power, then every second slope for the next higher power.
-
-    Args:
-        num_heads: number of heads, H.
-
-    Returns:
-        float32 array (H,).
-
-    Example:
-        >>> alibi_slopes(3).tolist()
-        [0.0625, 0.00390625, 0.25]
     """
     lower = 2 ** math.floor(math.log2(num_heads))
     slopes = 2.0 ** (-8.0 * np.arange(1, lower + 1) / lower)
@@ -214,12 +187,6 @@ class AlibiPosition(PositionEncoding):
 
     Each head has its own fixed slope, see `alibi_slopes`. An encoder treats earlier and later keys
     alike. There are no weights.
-
-    Call arguments:
-        x: float tensor (B, T, D).
-
-    Returns:
-        x, unchanged. Attention calls `bias`.
 
     Example:
         >>> queries = np.ones((1, 2, 3, 4), "float32")

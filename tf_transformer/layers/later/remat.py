@@ -11,15 +11,9 @@ from keras import KerasTensor, ops, tree
 def recomputed(
     layer: keras.layers.Layer, position: keras.layers.Layer | None
 ) -> Callable[..., Any]:
-    """A layer of a stack as a function whose inside the backward pass computes again.
-
-    Args:
-        layer: the layer.
-        position: the position encoding whose weights the layer uses, too, if any.
-    """
-    return functools.partial(
-        recompute, [layer] if position is None else [layer, position], layer.call
-    )
+    """A layer as a function whose inside the backward pass computes again; see `recompute`."""
+    layers = [layer] if position is None else [layer, position]  # whose weights the call uses
+    return functools.partial(recompute, layers, layer.call)
 
 
 def recompute(
@@ -37,14 +31,6 @@ def recompute(
             output. Gradients flow through the first leaf only.
         *inputs: tensors, nests of tensors, or None.
         **options: other arguments of `function`.
-
-    Returns:
-        the result of `function`.
-
-    Example:
-        >>> layer = keras.layers.Dropout(0.5)
-        >>> recompute([layer], layer, np.ones((2, 3), "float32"), training=False).shape
-        TensorShape([2, 3])
     """
     weights = [weight for layer in layers for weight in layer.weights]
     known = {id(weight) for weight in weights}
@@ -57,7 +43,11 @@ def recompute(
     fixed = [] if on_tensorflow else [(weight, weight.value) for weight in weights]
     leaves = tree.flatten(inputs)
     # Gradients flow to float tensors; TensorFlow's recomputation refuses boolean masks.
-    floats = [i for i, leaf in enumerate(leaves) if _is_float(leaf)]
+    floats = [
+        i
+        for i, leaf in enumerate(leaves)
+        if leaf is not None and keras.backend.is_float_dtype(leaf.dtype)
+    ]
 
     def run(values: list[KerasTensor], *tensors: KerasTensor) -> tuple[Any, list[KerasTensor]]:
         arguments = list(leaves)
@@ -75,7 +65,3 @@ def recompute(
     for variable, value in zip(state, after, strict=True):
         variable.assign(value)
     return result
-
-
-def _is_float(leaf: Any) -> bool:
-    return leaf is not None and keras.backend.is_float_dtype(leaf.dtype)

@@ -6,7 +6,7 @@ They never build a tensor of size T · T.
 
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar, Unpack
 
 import keras
 from keras import KerasTensor, ops
@@ -16,7 +16,7 @@ from tf_transformer.kernels.attention import HeadOutput, for_each_head
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.strided_attention import strided_allows
 from tf_transformer.layers.attention import Attended, SelfAttention
-from tf_transformer.layers.configured import Config
+from tf_transformer.layers.configured import AttentionOptions, Config
 from tf_transformer.layers.mask_checks import mask_of_keys, require_mask
 from tf_transformer.layers.position_encoding import Positions
 from tf_transformer.layers.stored import Stored
@@ -25,27 +25,17 @@ from tf_transformer.layers.stored import Stored
 class SparseAttention(SelfAttention):
     """The base class of self-attention whose visible keys depend on differences of positions.
 
-    Let r be `attention_window`. With `is_causal`, a query attends to the last r positions with its
-    own. Otherwise it attends to the positions j with |i - j| ≤ r / 2.
-
-    Args:
-        config: the configuration of the stack; see `ConfiguredLayer`.
-        is_causal: whether later positions are hidden.
-        attention_window: number of positions in the neighbourhood, r.
-        **options: see `Attention`.
+    Let r be `attention_window`, the number of positions in the neighbourhood. With `is_causal`, a
+    query attends to the last r positions with its own. Otherwise it attends to the positions j with
+    |i - j| ≤ r / 2. `SelfAttention` describes the other arguments.
     """
 
     reads: ClassVar = SelfAttention.reads | {"attention_window"}
 
     def __init__(
-        self,
-        config: Config = None,
-        is_causal: bool = False,
-        *,
-        attention_window: int | None = None,
-        **options: Any,
+        self, config: Config = None, is_causal: bool = False, **options: Unpack[AttentionOptions]
     ):
-        super().__init__(config, is_causal, attention_window=attention_window, **options)
+        super().__init__(config, is_causal, **options)
         self.size = size = self.config.attention_window
         self.neighbours = Window(size - 1, 0) if is_causal else Window(size // 2, size // 2)
 

@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 from tf_transformer.decoding import LengthPenalty
-from tf_transformer.decoding.hypotheses import set_column
+from tf_transformer.decoding.problem import set_column
 
 
 def test_length_penalty_by_hand():
