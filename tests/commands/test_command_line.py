@@ -135,6 +135,14 @@ def test_a_wrong_option_gives_two_lines_with_the_nearest_one(error_of, word, exp
     assert error_of(train.main, word) == f"error: {expected}"
 
 
+def test_only_options_are_suggested(error_of):
+    """The function of a command also has a type of its result, and a name for all other options."""
+    assert error_of(train.main, "--retrun") == (
+        "error: unknown option --retrun; did you mean --train?"
+    )
+    assert error_of(translate.main, "--decode_option=1") == "error: unknown option --decode_option."
+
+
 CORPORA = "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
 
 

@@ -229,7 +229,7 @@ def types_of(main: Main, task: str = DEFAULT_TASK) -> dict[str, Any]:
     """The types of a command's options by name, like {"train.steps": int}."""
     command = _Command(main)
     types: dict[str, Any] = {"config": str, "help": bool} | _types_in(main)
-    for name in (command.repeated, GIVEN):
+    for name in (command.repeated, GIVEN, "decode_options", "return"):
         types.pop(name, None)
     if command.has_task:
         hints = get_type_hints(options_of(task))
