@@ -17,8 +17,8 @@ from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
 from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.config.task import (
-    LanguageModelingOptions,
     ParsingOptions,
+    TaskOptions,
     TranslationOptions,
 )
 from tf_transformer.errors import InputError
@@ -283,7 +283,7 @@ def test_a_task_has_a_short_form_and_a_group_of_options(form, tmp_path):
     free = read_options(train.main, [*words, "--task.grammar", "false"])["task"]
     assert free == dataclasses.replace(expected, grammar=False)
     other = read_options(train.main, ["--run_dir", "x", "--task", "language_modeling"])["task"]
-    assert other == LanguageModelingOptions()
+    assert other == TaskOptions("language_modeling")
     assert read_options(train.main, ["--run_dir", "x"])["task"] == TranslationOptions()
 
 

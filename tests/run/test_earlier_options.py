@@ -13,9 +13,8 @@ from tf_transformer.config import Config, Corpus
 from tf_transformer.config.corpus import ShortForms
 from tf_transformer.config.task import (
     ClassificationOptions,
-    LanguageModelingOptions,
-    MaskedLanguageModelingOptions,
     ParsingOptions,
+    TaskOptions,
     TranslationOptions,
 )
 from tf_transformer.errors import InputError
@@ -33,8 +32,8 @@ TASKS = {
         label_separator=",",
         labels=("no", "yes"),
     ),
-    "language_modeling": LanguageModelingOptions(),
-    "masked_language_modeling": MaskedLanguageModelingOptions(),
+    "language_modeling": TaskOptions("language_modeling"),
+    "masked_language_modeling": TaskOptions("masked_language_modeling"),
 }
 
 SHORT_FORMS = [each.name for each in fields(ShortForms)]

@@ -26,7 +26,9 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """A task and its own options; a subclass has the options as fields.
+    """A task without options of its own.
+
+    A subclass has options as fields.
 
     Attributes:
         name: a registered task, or module:attribute.
@@ -105,17 +107,3 @@ class ClassificationOptions(TaskOptions):
     label_column: str = inherited("label")
     label_separator: str = inherited("")
     labels: tuple[str, ...] = inherited(())
-
-
-@dataclass(frozen=True)
-class LanguageModelingOptions(TaskOptions):
-    """Language modelling has no options of its own."""
-
-    name: str = inherited("language_modeling")
-
-
-@dataclass(frozen=True)
-class MaskedLanguageModelingOptions(TaskOptions):
-    """Masked language modelling has no options of its own."""
-
-    name: str = inherited("masked_language_modeling")

@@ -16,12 +16,8 @@ def check(config: Any, group: str, open_to: str = "") -> None:
     """Checks the types of a dataclass's values, and the checks that its fields name.
 
     NumPy's numbers become Python's numbers, and a list of texts becomes a tuple. A configuration
-    can then be written to a file, and has a hash.
-
-    Args:
-        config: the dataclass.
-        group: the group of its options as a user types it, like data.augment; may be empty.
-        open_to: a field that also takes texts outside its type, such as registered names.
+    can then be written to a file, and has a hash. Errors name options in their `group`, such as
+    data.augment. The field `open_to` also takes texts outside its type, such as registered names.
     """
     prefix = f"{group}." if group else ""
     hints = get_type_hints(type(config))

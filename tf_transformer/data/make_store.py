@@ -16,8 +16,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 
-from tf_transformer.data import skipped
-from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.examples import ExampleStream, summary, warning
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Encoder, tokenise, too_long
 from tf_transformer.errors import InputError
@@ -93,9 +92,9 @@ def _made_in_thread(
 
 
 def _report(store: TokenStore, report: Report, warn: Report) -> None:
-    report(skipped.summary(store.num_examples, store.skipped))
-    if warning := skipped.warning(store.num_examples, store.skipped):
-        warn(warning)
+    report(summary(store.num_examples, store.skipped))
+    if doubt := warning(store.num_examples, store.skipped):
+        warn(doubt)
 
 
 def _partial_folder(final: pathlib.Path) -> pathlib.Path:

@@ -167,11 +167,9 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: Lengt
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
     """The log-probability of each row of ids under a language model, float64 (B,), nats.
 
-    Args:
-        model: function from ids (B, T) to logits (B, T, V) of the next ids.
-        before: int32 tensor (B,), the id before each row.
-        ids: int32 tensor (B, T), padded at the end.
-        start: int32 tensor (B,), the index of the first id that counts.
+    The model is a function from ids (B, T) to logits (B, T, V) of the next ids. `before`, int32
+    (B,), has the id before each row of `ids`, int32 (B, T); `start` the index of the first id that
+    counts.
     """
     logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)

@@ -10,7 +10,7 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
-from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
+from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters

@@ -32,12 +32,8 @@ def task_named(options: Any) -> str:
 def present_options(options: Mapping[str, Any], task: str, trains: bool = False) -> dict[str, Any]:
     """The options of a file; the options of the task are in the group `task`, without its name.
 
-    Options that belong to other tasks, and options that became constants, are left out.
-
-    Args:
-        options: the options in the file, by group.
-        task: the name of the task.
-        trains: whether the options are for training, so that constants need their value.
+    Options that belong to other tasks, and options that became constants, are left out. Options for
+    training (`trains`) need the values of the constants.
     """
     groups: dict[str, Any] = dict(options)
     moved: dict[str, Any] = {}

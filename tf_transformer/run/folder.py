@@ -236,10 +236,7 @@ def _parse(content: bytes) -> Config:
 def require_groups(options: Mapping[str, Any], of: Callable, prefix: str = "") -> None:
     """Raises an `InputError` for a value in place of a group, which jsonargparse accepts.
 
-    Args:
-        options: the options from jsonargparse.
-        of: the function or dataclass of the options. Each of its dataclass arguments is a group.
-        prefix: the groups that `options` is in, like "data."
+    The options are those of a function or dataclass, whose dataclass arguments are groups.
     """
     for name, hint in get_type_hints(of).items():
         if isinstance(hint, type) and is_dataclass(hint) and name in options:

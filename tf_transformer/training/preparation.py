@@ -12,8 +12,7 @@ from tqdm import tqdm
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
-from tf_transformer.data.augmented_batches import Augment
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.data.make_store import find_or_make

@@ -50,12 +50,9 @@ def _precision(name: str) -> str:
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
-    """Makes the weights with matching names not trainable.
+    """Makes the weights of a built model with matching names of parts not trainable.
 
-    Args:
-        model: the built model.
-        patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
-            "*/layer_0" the first layer of each stack.
+    "encoder" is the whole encoder, "*/layer_0" the first layer of each stack.
     """
     weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
     for pattern in patterns:

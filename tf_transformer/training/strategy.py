@@ -10,13 +10,7 @@ from tf_transformer.errors import InputError
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
-    """The distribution strategy for `train.strategy`.
-
-    Args:
-        name: one: the first GPU, or the CPU. mirrored: all GPUs, or all logical CPUs.
-            multi_worker: the processes that TF_CONFIG lists. auto: multi_worker with TF_CONFIG,
-            mirrored with several GPUs, else one.
-    """
+    """The distribution strategy for `TrainConfig.strategy`; without GPUs, "mirrored" has CPUs."""
     if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
         raise InputError(
             "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists all "

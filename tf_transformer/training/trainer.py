@@ -189,10 +189,7 @@ class _Trainer:
     def run(self, folder: RunFolder, stop: StopRequest, is_trained: bool) -> Result:
         """Trains by intervals, until all updates are made or the scores stop improving.
 
-        Args:
-            folder: the run's folder.
-            stop: whether a signal asks for the end.
-            is_trained: whether the model has the weights of another run and no update yet.
+        `is_trained` says that the model has the weights of another run and no update yet.
         """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.

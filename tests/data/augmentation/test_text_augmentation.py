@@ -11,8 +11,7 @@ from tf_transformer import tasks
 from tf_transformer.config import AugmentConfig, Config, DataConfig
 from tf_transformer.data import prefetch
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation, joined
-from tf_transformer.data.augmented_batches import WINDOW
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import WINDOW, BatchSampler
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError

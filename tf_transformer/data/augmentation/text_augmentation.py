@@ -9,20 +9,17 @@ import numpy as np
 from tf_transformer.config import AugmentConfig
 from tf_transformer.data.augmentation import copies, letter_case, marks, noise
 from tf_transformer.data.augmentation.pairs import Change, Pair, happens
+from tf_transformer.data.corpora import UNKNOWN
 from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.readers import Languages
+from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
 
 MOST_JOINED = 4  # sentences on a line
-FIELDS = ("source", "target")
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
-
-Languages = tuple[str | None, str | None]
-"""Codes of the source and target language, like en; None: unknown."""
-
-UNKNOWN: Languages = (None, None)
 
 
 def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
@@ -162,10 +159,8 @@ def joined(
     """Divides examples into groups that are joined to one line; most groups have one example.
 
     Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
-    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`.
-
-    Returns:
-        the indices of the examples of each group.
+    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`. The result has
+    the indices of the examples of each group.
     """
     if not rate:
         return [[i] for i in range(len(examples))]
