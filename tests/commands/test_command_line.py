@@ -23,7 +23,7 @@ from tf_transformer.config.task import (
 )
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.run.earlier_options import own_options
+from tf_transformer.run.earlier import own_options
 from tf_transformer.run.folder import RunFolder
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]

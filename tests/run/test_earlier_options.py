@@ -18,7 +18,7 @@ from tf_transformer.config.task import (
     TranslationOptions,
 )
 from tf_transformer.errors import InputError
-from tf_transformer.run.earlier_options import CONSTANTS, MOVED
+from tf_transformer.run.earlier import CONSTANTS, MOVED
 from tf_transformer.run.folder import RunFolder
 
 ROOT = pathlib.Path(__file__).parents[2]

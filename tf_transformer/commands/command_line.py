@@ -31,7 +31,7 @@ from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.run.earlier_options import present_options, task_named
+from tf_transformer.run.earlier import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"

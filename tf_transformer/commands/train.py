@@ -16,8 +16,7 @@ from tf_transformer.config import (
     TaskOptions,
     TrainConfig,
 )
-from tf_transformer.data.corpora import check, own_file
-from tf_transformer.data.folder import in_folder
+from tf_transformer.data.corpora import check, in_folder, own_file
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.machine.gpus import WITHOUT_GPUS
 from tf_transformer.machine.heap import keep_freed_memory

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from tf_transformer.config.option import free, not_negative, positive
-from tf_transformer.config.values import check
+from tf_transformer.config.option import check, free, not_negative, positive
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 

@@ -5,6 +5,7 @@ from typing import Any, Literal, NoReturn
 
 from tf_transformer.config.corpus import GENERATED_PAIRS, Corpus, ShortForms
 from tf_transformer.config.option import (
+    check,
     free,
     inherited,
     not_negative,
@@ -14,7 +15,6 @@ from tf_transformer.config.option import (
     same,
     share,
 )
-from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 

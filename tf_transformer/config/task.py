@@ -7,8 +7,7 @@ package names its class of options as `Task.Options`.
 from dataclasses import dataclass
 from typing import Literal
 
-from tf_transformer.config.option import Check, Effect, inherited, same, search
-from tf_transformer.config.values import check
+from tf_transformer.config.option import Check, Effect, check, inherited, same, search
 
 FEWEST_RESAMPLES = 40  # a 95% interval leaves out one of 40 samples at either end
 enough = Check(
@@ -26,9 +25,7 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """A task without options of its own.
-
-    A subclass has options as fields.
+    """A task without options of its own, or the base class of the options of a task.
 
     Attributes:
         name: a registered task, or module:attribute.

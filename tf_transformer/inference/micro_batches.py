@@ -27,12 +27,9 @@ def run_in_micro_batches(
 ) -> Results:
     """The results (B, ...) of a function on one micro-batch after another, longest rows first.
 
-    Args:
-        function: function from the indices of rows, int32 (R,), R ≥ 1, to their results (R, ...).
-        lengths: int32 tensor (B,); rows of length 0 are left out.
-        max_rows: function from the length of a micro-batch's longest row, int32, to the largest
-            number of rows, at least 1.
-        results: tensors (B, ...) with the results for rows of length 0.
+    The function takes the indices of rows, int32 (R,), R ≥ 1. Rows whose `lengths`, int32 (B,), are
+    0 are left out; `results` (B, ...) has their results. `max_rows` is a function from the length
+    of a micro-batch's longest row, int32, to the largest number of rows, at least 1.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.math.count_nonzero(lengths, dtype=tf.int32)
@@ -112,23 +109,17 @@ class ParallelSearch:
             tf.range(tf.where(part < count, part, total), total, count)
             for part in range(self._parts)
         ]
-        traced = self._search.get_concrete_function()
+        fields = self._search.get_concrete_function().structured_outputs
+        none = [([size or 0 for size in [0, *x.shape[1:]]], x.dtype) for x in fields]
         parts = [self._search(tf.gather(source, rows[0]))]
         for part in rows[1:]:
             some = tf.cond(
                 tf.size(part) > 0,
                 lambda part=part: self._search(tf.gather(source, part)),
-                lambda: _nothing(traced.structured_outputs),
+                lambda: Hypotheses(*(tf.zeros(shape, dtype) for shape, dtype in none)),
             )
             parts.append(some)
         return _joined(parts, tf.argsort(tf.concat(rows, axis=0)))
-
-
-def _nothing(like: Hypotheses) -> Hypotheses:
-    """Hypotheses for zero sentences, (0, N, ...)."""
-    return Hypotheses(
-        *(tf.zeros([size or 0 for size in [0, *field.shape[1:]]], field.dtype) for field in like)
-    )
 
 
 def _joined(parts: Sequence[Hypotheses], order: tf.Tensor) -> Hypotheses:

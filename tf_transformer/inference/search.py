@@ -55,17 +55,6 @@ class SearchModel(Protocol):
 class Search:
     """The search for translations of ids, as a `DecodeConfig` describes it.
 
-    Args:
-        model: the built model.
-        config: options of the search.
-        excluded: ids that no translation contains, besides padding and start.
-        static_shapes: whether each tensor keeps its shape from step to step, as XLA requires.
-        grammar: rules for the tokens that may follow a token. Its method `facts` takes sources
-            (B, S) and limits (B,), and returns the facts of each sentence. None: no rules.
-        word_starts: ids of the pieces that begin a word; see `Problem.prefix`.
-        shortest_source: smallest number of source tokens, with the end token, that is searched. 2:
-            an empty text has an empty translation. 1: an empty prompt has continuations.
-
     Call arguments:
         source: int32 tensor (B, S), each row with the end id and then padding. A row shorter than
             `shortest_source` takes one step.
@@ -73,12 +62,16 @@ class Search:
             before the model's last position.
     """
 
-    model: SearchModel
+    model: SearchModel  # built
     config: DecodeConfig
-    excluded: tuple[int, ...] = ()
-    static_shapes: bool = False
+    excluded: tuple[int, ...] = ()  # ids that no translation contains, besides padding and start
+    static_shapes: bool = False  # whether tensors keep their shapes between steps, as in XLA
+    # Rules for the tokens that may follow a token. Its method `facts` takes sources (B, S) and
+    # limits (B,), and returns the facts of each sentence. None: no rules.
     grammar: Any = None
-    word_starts: tuple[int, ...] = ()
+    word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    # The fewest source tokens, with the end token, that are searched. 2: an empty text has an empty
+    # translation. 1: an empty prompt has continuations.
     shortest_source: int = 2
 
     @own_settings()

@@ -13,13 +13,12 @@ from dataclasses import asdict, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from tf_transformer.config import Config
-from tf_transformer.config.option import select
-from tf_transformer.config.values import replaced
+from tf_transformer.config.option import replaced, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
-from tf_transformer.run.earlier_options import present_options, task_named
+from tf_transformer.run.earlier import present_options, task_named
 from tf_transformer.text.codec import FILE, codec_files
 
 _CUT_SHORT = (

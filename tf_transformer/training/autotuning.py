@@ -36,8 +36,7 @@ from tf_transformer.machine.limits import available_cores
 from tf_transformer.machine.programs import run_program
 from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import UNK_ID
-from tf_transformer.training.execution import Execution, possible_executions
-from tf_transformer.training.setup import make_updater
+from tf_transformer.training.setup import Execution, make_updater, possible_executions
 
 # Floating-point operations of about 40 minutes on two cores. Measurements take 1 or 2 minutes.
 LONG_TRAINING = 4e14

@@ -14,7 +14,7 @@ from tf_transformer.files.reading import literal
 from tf_transformer.models.adapters import checksum, is_adapter, own_weights
 from tf_transformer.models.names import by_name
 from tf_transformer.run import weights
-from tf_transformer.run.earlier_weights import earlier_order
+from tf_transformer.run.earlier import earlier_order
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.early_stopping import EarlyStopping
 from tf_transformer.training.update import Updater

@@ -11,7 +11,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
 from tf_transformer.files.writing import write_whole
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.training.samples import Samples
+from tf_transformer.training.validation import Samples
 
 
 class MetricsLog:

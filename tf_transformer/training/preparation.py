@@ -14,10 +14,8 @@ from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
 from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
-from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.make_store import find_or_make
-from tf_transformer.data.spread import spread
-from tf_transformer.data.store import TokenStore
+from tf_transformer.data.examples import Examples, ExampleStream, spread
+from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder

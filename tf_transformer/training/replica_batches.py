@@ -49,19 +49,12 @@ def replica_batches(
     finally:
         ended.set()
         if num_workers(strategy) == 1:  # several workers would have to agree on the last element
-            _drain(elements)
-
-
-def _drain(elements: Iterator) -> None:
-    """Takes all prefetched elements, so that the process can exit.
-
-    As long as the iterator lives, a thread of tf.data may run Python code when the process exits.
-    Python stops that thread, and the exit waits for it forever. After an error, the traceback
-    keeps the iterator alive.
-    """
-    with contextlib.suppress(tf.errors.OpError):  # an error of the batches was raised before
-        for _ in elements:
-            pass
+            # As long as the iterator lives, a thread of tf.data may run Python code at the exit of
+            # the process. Python stops that thread, and the exit waits for it forever. After an
+            # error, the traceback keeps the iterator alive. So all prefetched elements are taken.
+            with contextlib.suppress(tf.errors.OpError):  # of the batches, which was raised before
+                for _ in elements:
+                    pass
 
 
 def rows_of_replica(batch: Batch, replica: int, replicas: int) -> Batch:

@@ -28,17 +28,15 @@ from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
-from tf_transformer.training.execution import possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.ownership import owned
 from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
 from tf_transformer.training.progress import TrainingProgress
 from tf_transformer.training.replica_batches import replica_batches
-from tf_transformer.training.samples import Samples
-from tf_transformer.training.setup import initialize, make_updater
+from tf_transformer.training.setup import initialize, make_updater, possible_executions
 from tf_transformer.training.update import Updater
-from tf_transformer.training.validation import Validation
+from tf_transformer.training.validation import Samples, Validation
 
 
 @dataclass(frozen=True)
