@@ -15,7 +15,7 @@ from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.preparation import SHARD_PAIRS
-from tf_transformer.training.replica_batches import replica_batches
+from tf_transformer.training.strategy import replica_batches
 
 
 def store_of(text: ExampleStream, codec: Codec, data: DataConfig, folder: str) -> TokenStore:

@@ -10,7 +10,7 @@ import yaml
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, Corpus
-from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.data import ShortForms
 from tf_transformer.config.task import (
     ClassificationOptions,
     ParsingOptions,

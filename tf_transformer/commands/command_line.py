@@ -16,7 +16,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams, without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
-from tf_transformer.config.corpus import COMPLETED, ShortForms
+from tf_transformer.config.data import COMPLETED, ShortForms
 from tf_transformer.config.option import options_in, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (

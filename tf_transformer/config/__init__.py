@@ -1,8 +1,7 @@
 """All options: the configuration of a run, one module per group."""
 
 from tf_transformer.config.config import Config
-from tf_transformer.config.corpus import Corpus
-from tf_transformer.config.data import AugmentConfig, DataConfig
+from tf_transformer.config.data import AugmentConfig, Corpus, DataConfig
 from tf_transformer.config.decode import DecodeConfig, DType, Quantization
 from tf_transformer.config.model import (
     PRESETS,

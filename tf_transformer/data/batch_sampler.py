@@ -75,6 +75,10 @@ class BatchSampler:
         """Number of batches in an epoch. Waits until all shards are made."""
         return sum(map(self._size, range(self.store.num_shards())))
 
+    def updates(self, accumulate: int) -> int:
+        """Number of updates in an epoch, each with so many batches. Waits as `len`."""
+        return max(1, len(self) // accumulate)
+
     def _size(self, shard: int) -> int:
         if shard not in self._sizes:
             self._sampler(shard)

@@ -20,8 +20,7 @@ from tf_transformer.inference.predictor import Predictor
 from tf_transformer.tasks.metrics import OF_VALIDATION, Metric
 from tf_transformer.tasks.task import Task, TestSet
 from tf_transformer.training.preparation import TrainingData
-from tf_transformer.training.replica_batches import replica_batches
-from tf_transformer.training.strategy import broadcast, is_chief
+from tf_transformer.training.strategy import broadcast, is_chief, replica_batches
 from tf_transformer.training.update import Updater
 from tf_transformer.visualization.attention_picture import last_layer_picture
 
