@@ -68,8 +68,8 @@ def main(
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer import tasks
     from tf_transformer.training import trainer
-    from tf_transformer.training.fit_to_text import fit_to_text
     from tf_transformer.training.interruption import InterruptionError
+    from tf_transformer.training.open_options import fit_to_text
 
     if given is not None:
         run = fit_to_text(run, tasks.for_run(run.config), given)

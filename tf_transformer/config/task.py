@@ -1,7 +1,7 @@
 """The options of the tasks: one dataclass per task.
 
 This module lets a command read the options without an import of TensorFlow. A task outside this
-package names its class of options as `Task.Options`.
+package names its subclass of `TaskOptions`, with the options as fields, as `Task.Options`.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """A task without options of its own, or the base class of the options of a task.
+    """A task without options of its own.
 
     Attributes:
         name: a registered task, or module:attribute.

@@ -22,7 +22,7 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, SourceCodec
-from tf_transformer.training.fit_to_text import LANGUAGES, require_same_options
+from tf_transformer.training.open_options import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SHARD_PAIRS = 250_000  # in one shard of tokenised text
