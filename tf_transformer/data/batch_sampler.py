@@ -15,8 +15,7 @@ from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Batch, TokenExamples, chunks
 
 OPEN_SHARDS = 4  # shards whose batches are shuffled together
-THREADS = 2
-AHEAD = 16  # number of results
+THREADS, AHEAD = 2, 16  # of `prefetch`: threads, and results ahead of their use
 T = TypeVar("T")
 R = TypeVar("R")
 

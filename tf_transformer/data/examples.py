@@ -20,7 +20,7 @@ Item = TypeVar("Item")
 Texts = tuple[str, ...]  # the texts of one example, in the order of the fields
 NOT_UTF8 = "not UTF-8"
 EMPTY = "empty text"
-MANY = 0.1  # share of all examples
+MANY = 0.1  # share of skipped examples above which there is a warning
 
 
 @dataclass(frozen=True)

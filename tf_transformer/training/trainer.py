@@ -29,9 +29,8 @@ from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
 from tf_transformer.training.interruption import InterruptionError, StopRequest
-from tf_transformer.training.metrics_log import MetricsLog
 from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
-from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.reports import MetricsLog, TrainingProgress
 from tf_transformer.training.setup import initialize, make_updater, possible_executions
 from tf_transformer.training.strategy import replica_batches
 from tf_transformer.training.update import Updater
