@@ -99,8 +99,8 @@ def as_texts(
 
     They may be in a list, a NumPy array, a column of a table, a tensor, a generator, or another
     ordered iterable. Bytes, such as the items of string tensors, are read as UTF-8. Anything else,
-    such as a single text, a set or a missing value, is an `InputError`; so is a fork of a process
-    that has loaded a model. Errors call the items `name`. Each of `as_many_as` needs an item.
+    such as a single text, a set or a missing value, is an `InputError`; so is a call in a fork of a
+    process that has loaded a model. Errors call items `name`. Each of `as_many_as` needs an item.
 
     Example:
         >>> as_texts(text.lower() for text in ("One", "Two"))

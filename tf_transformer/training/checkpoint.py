@@ -158,8 +158,8 @@ def named_state(updater: Updater) -> dict[str, Any]:
 
 def numbered_state(updater: Updater) -> dict[str, list[tf.Variable]]:
     """The parts with numbers in place of names, as versions before 0.3 stored them."""
-    weights, optimizer = by_name(updater.model), updater.optimizer
-    order = earlier_order(weights, updater.model.config.position == "learned")
+    named, optimizer = by_name(updater.model), updater.optimizer
+    order = earlier_order(named, updater.model.config.position == "learned")
     trained = _trained_names(updater.model)
     moments, squares, averages = (
         _in_order(order, _named(trained, slots))
@@ -170,7 +170,7 @@ def numbered_state(updater: Updater) -> dict[str, list[tf.Variable]]:
     start = next(i for i, x in enumerate(optimizer.variables) if id(x) in slots)
     before, others = optimizer.variables[:start], optimizer.variables[start:]
     return {
-        "weights": _in_order(order, {name: weight.value for name, weight in weights.items()}),
+        "weights": _in_order(order, {name: weight.value for name, weight in named.items()}),
         "optimizer": [
             *(x.value for x in before),
             *pairs,
