@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-import numpy as np
-
 from tf_transformer.errors import InputError
 
 Item = TypeVar("Item")
@@ -199,6 +197,8 @@ def spread(items: Sequence[Item], count: int) -> list[Item]:
     and on the number of items, so all columns of a table give the same rows, and so do all
     processes.
     """
+    import numpy as np  # --help does without
+
     count = min(count, len(items))
     ends = np.arange(count + 1) * len(items) // max(count, 1)
     return [items[place] for place in np.random.default_rng(0).integers(ends[:-1], ends[1:])]
