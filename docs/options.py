@@ -17,7 +17,7 @@ import docstring_parser  # jsonargparse[signatures] needs it, too
 from tf_transformer import config
 from tf_transformer.commands import main
 from tf_transformer.commands.command_line import GIVEN
-from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.data import ShortForms
 from tf_transformer.config.option import rules_of
 from tf_transformer.registry import OPTIONS, options_of
 

@@ -31,10 +31,8 @@ from tf_transformer.files.reading import decode, read_lines
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.training import trainer
-from tf_transformer.training.execution import Execution
-from tf_transformer.training.replica_batches import replica_batches
-from tf_transformer.training.setup import initialize, make_updater
-from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.setup import Execution, initialize, make_updater
+from tf_transformer.training.strategy import make_strategy, replica_batches
 
 WORDS = 8  # of an excerpt
 VOCABULARY = 4000

@@ -7,7 +7,7 @@ import yaml
 
 from tf_transformer.commands import command_line, train
 from tf_transformer.data.readers.generated import generate
-from tf_transformer.run.earlier_options import task_named
+from tf_transformer.run.earlier import task_named
 from tf_transformer.run.folder import RunFolder
 
 NARROW = {

@@ -190,7 +190,7 @@ READS_NO_TEXT = {
     "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_vocabulary_file.py"),
     *("imports/opennmt_tf_folder.py", "imports/fairseq_folder.py"),
-    *("training/metrics_log.py", "training/interruption.py"),
+    *("training/reports.py", "training/interruption.py"),
     *(
         "commands/standard_streams.py",
         "commands/command_line.py",

@@ -10,7 +10,7 @@ import tensorflow as tf
 from conftest import small_config
 
 from tf_transformer.commands import evaluate, export, translate
-from tf_transformer.config.task import LanguageModelingOptions, ParsingOptions
+from tf_transformer.config.task import ParsingOptions, TaskOptions
 from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
@@ -221,7 +221,7 @@ def test_runs_with_another_target_vocabulary_are_an_error(run, tmp_path):
 def test_language_models_need_the_same_rules_of_the_tokenizer(tmp_path):
     """They continue ids of the search, which no run can read in its own pieces."""
     tokenizer = Tokenizer.train(["a house"] * 9, 300)
-    config = dataclasses.replace(small_config(), task=LanguageModelingOptions())
+    config = dataclasses.replace(small_config(), task=TaskOptions("language_modeling"))
     for name, end in (("a", b""), ("b", b"\x1a\x00")):
         codec = Codec(Tokenizer(tokenizer.model + end))
         model = LANGUAGE_MODELING.build_model(config, codec, "float32")

@@ -44,9 +44,9 @@ class Registry:
 # Classes of options that need no import of the task, which would import TensorFlow.
 OPTIONS = {
     "translation": "tf_transformer.config.task:TranslationOptions",
-    "language_modeling": "tf_transformer.config.task:LanguageModelingOptions",
+    "language_modeling": "tf_transformer.config.task:TaskOptions",
     "parsing": "tf_transformer.config.task:ParsingOptions",
-    "masked_language_modeling": "tf_transformer.config.task:MaskedLanguageModelingOptions",
+    "masked_language_modeling": "tf_transformer.config.task:TaskOptions",
     "classification": "tf_transformer.config.task:ClassificationOptions",
 }
 # tasks/translation.py defines TRANSLATION, and so on.

@@ -19,7 +19,7 @@ from tf_transformer.config import ModelConfig, TrainConfig
 from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
-from tf_transformer.training.execution import possible_executions
+from tf_transformer.training.setup import possible_executions
 from tf_transformer.training.update import Updater, make_optimizer
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
-from tf_transformer.data.augmentation import letter_case, marks, noise
+from tf_transformer.data.augmentation import noise, typography
 from tf_transformer.data.augmentation.copies import copied, renamed
 from tf_transformer.data.augmentation.pairs import END_MARK, Pair, chosen
 from tf_transformer.data.readers.text import stream_files
@@ -134,12 +134,12 @@ def _changed_alike(
     """The classes whose lines are the plain lines with a change, and their kinds."""
     return {
         "case": {
-            "upper": letter_case.upper,
-            "title": letter_case.title,
-            "lower": letter_case.lower,
+            "upper": typography.upper,
+            "title": typography.title,
+            "lower": typography.lower,
         },
-        "no end mark": {"no end mark": marks.without_end_mark},
-        "typographic marks": {"typographic marks": marks.typography_of(*languages)},
+        "no end mark": {"no end mark": typography.without_end_mark},
+        "typographic marks": {"typographic marks": typography.typography_of(*languages)},
         "odd spaces": {"odd spaces": odd_spaces},
     }
 

@@ -17,13 +17,13 @@ from tf_transformer.commands.main import COMMANDS
 from tf_transformer.commands.option_errors import as_typed
 from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.config.task import (
-    LanguageModelingOptions,
     ParsingOptions,
+    TaskOptions,
     TranslationOptions,
 )
 from tf_transformer.errors import InputError
 from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.run.earlier_options import own_options
+from tf_transformer.run.earlier import own_options
 from tf_transformer.run.folder import RunFolder
 
 FIELDS = [field.name for field in dataclasses.fields(DecodeConfig)]
@@ -291,7 +291,7 @@ def test_a_task_has_a_short_form_and_a_group_of_options(form, tmp_path):
     free = read_options(train.main, [*words, "--task.grammar", "false"])["task"]
     assert free == dataclasses.replace(expected, grammar=False)
     other = read_options(train.main, ["--run_dir", "x", "--task", "language_modeling"])["task"]
-    assert other == LanguageModelingOptions()
+    assert other == TaskOptions("language_modeling")
     assert read_options(train.main, ["--run_dir", "x"])["task"] == TranslationOptions()
 
 

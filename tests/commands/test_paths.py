@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tf_transformer.commands import command_line, export
 from tf_transformer.commands import main as commands
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.corpora import own_file
-from tf_transformer.data.folder import VARIABLE, in_folder
+from tf_transformer.data.corpora import VARIABLE, in_folder, own_file
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress, local_path
 from tf_transformer.registry import OPTIONS, options_of

@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from tf_transformer.data import batch_sampler, shard_sampler
-from tf_transformer.data.augmented_batches import WINDOW, evenly_divided
-from tf_transformer.data.batch_sampler import BatchSampler
-from tf_transformer.data.prefetch import AHEAD, prefetch
+from tf_transformer.data.batch_sampler import AHEAD, WINDOW, BatchSampler, evenly_divided, prefetch
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenExamples
 

@@ -5,8 +5,7 @@ import pytest
 from tf_transformer import tasks
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.config.task import ClassificationOptions
-from tf_transformer.data.corpora import own_file
-from tf_transformer.data.folder import VARIABLE, in_folder
+from tf_transformer.data.corpora import VARIABLE, in_folder, own_file
 
 
 @pytest.fixture

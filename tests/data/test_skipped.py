@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tf_transformer.data.skipped import warning
+from tf_transformer.data.examples import warning
 
 LONG = "longer than 256 tokens"
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_transformer.data.spread import spread
+from tf_transformer.data.examples import spread
 
 
 @settings(max_examples=200)

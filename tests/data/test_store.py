@@ -7,11 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from tf_transformer.data import make_store
+from tf_transformer.data import store as token_store
 from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.make_store import find_or_make
 from tf_transformer.data.readers.text import stream_files
-from tf_transformer.data.store import TokenStore
+from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.text.tokenizer import Tokenizer
@@ -73,7 +72,7 @@ def no_tokenising(monkeypatch):
     def tokenise(*_):
         raise AssertionError("a store was made although it exists")
 
-    return lambda: monkeypatch.setattr(make_store, "tokenise", tokenise)
+    return lambda: monkeypatch.setattr(token_store, "tokenise", tokenise)
 
 
 def folders(tmp_path):
@@ -199,7 +198,7 @@ def test_a_store_of_another_fingerprint_is_not_read(make, tmp_path, tokenizer):
 
 def test_folders_of_killed_processes_are_removed(make, tmp_path):
     """2 to the 22 is the largest process number of Linux."""
-    host = make_store.socket.gethostname()
+    host = token_store.socket.gethostname()
     (tmp_path / "stores").mkdir()
     dead, alive, elsewhere = (
         tmp_path / "stores" / name

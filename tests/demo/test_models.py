@@ -14,7 +14,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
-from tf_transformer.run.purpose import direction_of
+from tf_transformer.run.run import direction_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 

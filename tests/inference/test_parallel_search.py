@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.inference.parallel_search import ParallelSearch
+from tf_transformer.inference.micro_batches import ParallelSearch
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.translator import Translator
 

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tf_transformer.inference.word_numbers import WordNumbers
+from tf_transformer.inference.masked_predictor import WordNumbers
 from tf_transformer.text.tokenizer import Tokenizer
 
 WORDS = {

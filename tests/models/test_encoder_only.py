@@ -68,7 +68,7 @@ def test_logits_of_labels_equal_numpy(variant):
 
 
 def test_a_row_of_padding_has_finite_logits():
-    """Replicas without a row get one (`training/replica_batches.py`)."""
+    """Replicas without a row get one (`training/strategy.py`)."""
     assert np.isfinite(of(make(Classifier, ["a", "b"]), IDS * 0)).all()
 
 

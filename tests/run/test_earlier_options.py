@@ -10,16 +10,15 @@ import yaml
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
 from tf_transformer.config import Config, Corpus
-from tf_transformer.config.corpus import ShortForms
+from tf_transformer.config.data import ShortForms
 from tf_transformer.config.task import (
     ClassificationOptions,
-    LanguageModelingOptions,
-    MaskedLanguageModelingOptions,
     ParsingOptions,
+    TaskOptions,
     TranslationOptions,
 )
 from tf_transformer.errors import InputError
-from tf_transformer.run.earlier_options import CONSTANTS, MOVED
+from tf_transformer.run.earlier import CONSTANTS, MOVED
 from tf_transformer.run.folder import RunFolder
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -33,8 +32,8 @@ TASKS = {
         label_separator=",",
         labels=("no", "yes"),
     ),
-    "language_modeling": LanguageModelingOptions(),
-    "masked_language_modeling": MaskedLanguageModelingOptions(),
+    "language_modeling": TaskOptions("language_modeling"),
+    "masked_language_modeling": TaskOptions("masked_language_modeling"),
 }
 
 SHORT_FORMS = [each.name for each in fields(ShortForms)]

@@ -16,7 +16,7 @@ from tf_transformer.models.language_model import LanguageModel
 from tf_transformer.models.names import by_name
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
-from tf_transformer.run.earlier_weights import earlier_order
+from tf_transformer.run.earlier import earlier_order
 from tf_transformer.run.run import Run
 from tf_transformer.training import trainer
 

@@ -14,7 +14,7 @@ from tf_transformer.config import (
     ModelConfig,
     TrainConfig,
 )
-from tf_transformer.data.text_size import TextSize
+from tf_transformer.data.corpora import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training.defaults import FITTING, choose
@@ -152,7 +152,7 @@ def test_reasons_name_chosen_options_only():
 
 
 def test_the_size_of_a_text_is_counted_up_to_a_limit(monkeypatch):
-    monkeypatch.setattr("tf_transformer.data.text_size.MOST_PAIRS", 3)
+    monkeypatch.setattr("tf_transformer.data.corpora.MOST_PAIRS", 3)
     assert TextSize.of(itertools.repeat(("a", "öä")))[:2] == (3, 12)
     assert TextSize.of([("ab", "c")])[:2] == (1, 2)
     assert TextSize.of([])[:2] == (0, 0)

@@ -11,8 +11,8 @@ from conftest import small_config
 from tf_transformer import kernels, tasks
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
-from tf_transformer.training import autotuning, execution, preparation
-from tf_transformer.training.execution import Execution, possible_executions
+from tf_transformer.training import autotuning, preparation, setup
+from tf_transformer.training.setup import Execution, possible_executions
 
 PLAIN_2, PLAIN_1 = Execution(False, 2), Execution(False, 1)
 COMPILED_1, COMPILED_2 = Execution(True, 1), Execution(True, 2)
@@ -27,7 +27,7 @@ def threads(monkeypatch):
         setter = f"set_{kind}_parallelism_threads"
         record = functools.partial(settings.__setitem__, kind)
         monkeypatch.setattr(tf.config.threading, setter, record)
-    monkeypatch.setattr(execution, "available_cores", lambda: 6)
+    monkeypatch.setattr(setup, "available_cores", lambda: 6)
     return settings, machine
 
 
@@ -183,7 +183,7 @@ def test_a_run_that_goes_on_keeps_its_execution_unless_the_options_forbid_it(cho
 @pytest.mark.parametrize("execution", [PLAIN_2, Execution(True, 2, "plain")])
 def test_updates_are_measured_in_another_process(run, execution):
     shape = {"source": (3, 9), "target": (3, 7)}
-    first, others = autotuning._cost(execution, Run.load(run), shape)
+    first, others = autotuning._cost(setup, Run.load(run), shape)
     assert 0 < others < first
 
 

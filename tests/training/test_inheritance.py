@@ -26,7 +26,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.own_tokenizer import load_own
 from tf_transformer.text.tokenizer import Tokenizer
-from tf_transformer.training.fit_to_text import fit_to_text
+from tf_transformer.training.open_options import fit_to_text
 from tf_transformer.training.preparation import require_trainable
 
 # Each option can differ from these alone.

@@ -3,7 +3,7 @@
 import math
 
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.training.metrics_log import MetricsLog
+from tf_transformer.training.reports import MetricsLog
 
 
 def test_lines_after_the_checkpoint_are_replaced(tmp_path):

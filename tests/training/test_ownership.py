@@ -12,12 +12,12 @@ from conftest import scored_config, small_config, without_trained_length
 from tf_transformer import tasks
 from tf_transformer.errors import InputError
 from tf_transformer.files.locks import FileLock
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run import folder as run_folder
+from tf_transformer.run.folder import RunFolder, owned
 from tf_transformer.run.run import Run
-from tf_transformer.training import ownership, preparation, trainer
+from tf_transformer.training import preparation, trainer
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
-from tf_transformer.training.ownership import owned
 
 LINES = [f"the number {n}" for n in range(60)]
 
@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
     def fail(path):
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(ownership, "FileLock", fail)
+    monkeypatch.setattr(run_folder, "FileLock", fail)
     with pytest.raises(InputError, match=r"--run_dir .*run cannot be made or written"):
         trainer.train(Run.at(tmp_path / "run", small_config()))
 

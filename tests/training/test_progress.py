@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.reports import TrainingProgress
 
 
 class Updater:

@@ -9,8 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from tf_transformer.training.replica_batches import replica_batches, rows_of_replica
-from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.strategy import make_strategy, replica_batches, rows_of_replica
 
 NAMES = ("source", "target")
 
@@ -75,7 +74,7 @@ DIES_WHILE_TRAINING = """
 import time
 import numpy as np
 import tensorflow as tf
-from tf_transformer.training.replica_batches import replica_batches
+from tf_transformer.training.strategy import replica_batches
 
 def endless():
     while True:

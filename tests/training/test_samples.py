@@ -13,7 +13,7 @@ from conftest import small_config
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.config.task import ClassificationOptions
-from tf_transformer.data.spread import spread
+from tf_transformer.data.examples import spread
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.classification import CLASSIFICATION
 from tf_transformer.tasks.language_modeling import LANGUAGE_MODELING
@@ -22,7 +22,7 @@ from tf_transformer.tasks.task import TestSet
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
-from tf_transformer.training import samples
+from tf_transformer.training import validation
 from tf_transformer.visualization.attention_picture import last_layer_picture
 
 TEXTS = [
@@ -75,7 +75,7 @@ def test_samples_need_no_search(run, monkeypatch):
         DecodeConfig(),
     )
     monkeypatch.setattr(predictor, "_search", None)
-    found = samples.samples_of(TRANSLATION, predictor, TestSet(["one"], ["eins"]), ["zwei"])
+    found = validation.samples_of(TRANSLATION, predictor, TestSet(["one"], ["eins"]), ["zwei"])
     assert "| one | zwei | eins |" in found.table
     assert found.picture
 
@@ -83,19 +83,19 @@ def test_samples_need_no_search(run, monkeypatch):
 def test_the_table_has_rows_from_all_of_the_text():
     """Oracle: one row of each quarter."""
     lines = [str(number) for number in range(400)]
-    rows = samples.table(TestSet(lines, lines), lines).splitlines()[2:]
+    rows = validation.table(TestSet(lines, lines), lines).splitlines()[2:]
     assert [int(row.split()[1]) // 100 for row in rows] == [0, 1, 2, 3]
 
 
 def test_texts_stay_as_they_are_in_tensorboards_page():
     plugin_util = pytest.importorskip("tensorboard.plugin_util")
-    page = plugin_util.markdown_to_safe_html(samples.table(TestSet(TEXTS, TEXTS[::-1]), TEXTS))
+    page = plugin_util.markdown_to_safe_html(validation.table(TestSet(TEXTS, TEXTS[::-1]), TEXTS))
     cells = [html.unescape(cell) for cell in re.findall(r"<td>(.*?)</td>", page)]
     assert cells == [text for row in zip(TEXTS, TEXTS, TEXTS[::-1], strict=True) for text in row]
 
 
 def test_a_cell_is_one_line_of_bounded_length():
-    cells = samples.table(TestSet(["a\tb\nc"], [""]), ["x" * 600]).splitlines()[2]
+    cells = validation.table(TestSet(["a\tb\nc"], [""]), ["x" * 600]).splitlines()[2]
     assert cells == f"| a b c | {'x' * 500}… |  |"
 
 
@@ -128,9 +128,9 @@ def test_a_picture_shows_attention_between_pieces(
     tokenizer, monkeypatch, task, options, kind, queries, keys
 ):
     drawn = []
-    monkeypatch.setattr(samples, "last_layer_picture", lambda record, _: drawn.append(record))
+    monkeypatch.setattr(validation, "last_layer_picture", lambda record, _: drawn.append(record))
     examples = task.attended(TestSet(["a house"], ["ein Haus"]))
-    samples.picture(predictor_of(task, tokenizer, **options), examples)
+    validation.picture(predictor_of(task, tokenizer, **options), examples)
     (found,) = drawn[0].maps
     pieces = ["".join(each.words).removesuffix("</s>") for each in (found.queries, found.keys)]
     assert (found.kind, *pieces) == (kind, queries, keys)
@@ -140,35 +140,37 @@ def test_a_picture_shows_attention_between_pieces(
 
 def test_the_example_of_a_picture_has_a_length_near_80(tokenizer, monkeypatch):
     drawn = []
-    monkeypatch.setattr(samples, "last_layer_picture", lambda record, _: drawn.append(record.text))
+    monkeypatch.setattr(
+        validation, "last_layer_picture", lambda record, _: drawn.append(record.text)
+    )
     predictor = predictor_of(TRANSLATION, tokenizer)
     texts = ["a", "a house " * 4, "a house " * 12]
-    samples.picture(predictor, TestSet(texts, texts))
+    validation.picture(predictor, TestSet(texts, texts))
     assert drawn == [texts[1]]
-    assert samples.picture(predictor, TestSet(texts[2:] * 2, [texts[2] * 2] * 2)) == b""
+    assert validation.picture(predictor, TestSet(texts[2:] * 2, [texts[2] * 2] * 2)) == b""
 
 
 def test_no_picture_without_attention_weights(tokenizer):
     examples = TestSet([""], ["a house"])
     linear = predictor_of(LANGUAGE_MODELING, tokenizer, attention="linear")
-    assert samples.picture(linear, examples) == b""
-    assert samples.picture(SimpleNamespace(), examples) == b""
+    assert validation.picture(linear, examples) == b""
+    assert validation.picture(SimpleNamespace(), examples) == b""
     other = predictor_of(TRANSLATION, tokenizer)
     other.model = SimpleNamespace()  # a search does not need `run`
-    assert samples.picture(other, examples) == b""
+    assert validation.picture(other, examples) == b""
 
 
 def test_no_picture_without_matplotlib(tokenizer, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     predictor = predictor_of(TRANSLATION, tokenizer)
-    found = samples.samples_of(TRANSLATION, predictor, TestSet(["a"], ["ein"]), ["Haus"])
+    found = validation.samples_of(TRANSLATION, predictor, TestSet(["a"], ["ein"]), ["Haus"])
     assert found.picture == b""
     assert "| a | Haus | ein |" in found.table
 
 
 def test_words_with_dollars_are_no_formulas(tokenizer):
     predictor = predictor_of(TRANSLATION, tokenizer)
-    assert samples.picture(predictor, TestSet(["$_$ house"], ["$^$ 日本"]))[1:4] == b"PNG"
+    assert validation.picture(predictor, TestSet(["$_$ house"], ["$^$ 日本"]))[1:4] == b"PNG"
 
 
 def test_the_last_layer_is_drawn_with_its_number(tokenizer):

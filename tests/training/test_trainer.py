@@ -28,7 +28,7 @@ from tf_transformer.tasks.task import Evaluation
 from tf_transformer.tasks.translation import TRANSLATION, Translation
 from tf_transformer.training import divergence, preparation, strategy, trainer
 from tf_transformer.training.checkpoint import Checkpoints, _manager
-from tf_transformer.training.progress import TrainingProgress
+from tf_transformer.training.reports import TrainingProgress
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.strategy import make_strategy
 from tf_transformer.training.validation import Validation

@@ -15,8 +15,7 @@ from tf_transformer.losses.word_dropout import WordDropout
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.sequences import shift_right
-from tf_transformer.training.replica_batches import replica_batches
-from tf_transformer.training.strategy import make_strategy
+from tf_transformer.training.strategy import make_strategy, replica_batches
 from tf_transformer.training.update import Updater, make_optimizer
 
 VOCABULARY = 23

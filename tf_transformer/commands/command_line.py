@@ -16,7 +16,7 @@ from jsonargparse import ArgumentError, ArgumentParser, Namespace, set_loader
 from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams, without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
-from tf_transformer.config.corpus import COMPLETED, ShortForms
+from tf_transformer.config.data import COMPLETED, ShortForms
 from tf_transformer.config.option import options_in, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (
@@ -31,7 +31,7 @@ from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
-from tf_transformer.run.earlier_options import present_options, task_named
+from tf_transformer.run.earlier import present_options, task_named
 from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"

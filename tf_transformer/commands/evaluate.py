@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Corpus, DType
-from tf_transformer.config.values import replaced
+from tf_transformer.config.option import replaced
 from tf_transformer.data.corpora import check_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath

@@ -7,8 +7,8 @@ from typing import Any, get_origin
 
 import yaml
 
-from tf_transformer.config.values import in_words
-from tf_transformer.run.earlier_options import MOVED
+from tf_transformer.config.option import in_words
+from tf_transformer.run.earlier import MOVED
 
 # Earlier versions had the options of one task among the options of all tasks.
 _NEW_NAMES = {f"{group}.{name}": f"task.{name}" for group, names in MOVED.items() for name in names}

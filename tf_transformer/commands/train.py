@@ -16,8 +16,7 @@ from tf_transformer.config import (
     TaskOptions,
     TrainConfig,
 )
-from tf_transformer.data.corpora import check, own_file
-from tf_transformer.data.folder import in_folder
+from tf_transformer.data.corpora import check, in_folder, own_file
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.machine.gpus import WITHOUT_GPUS
 from tf_transformer.machine.heap import keep_freed_memory
@@ -69,8 +68,8 @@ def main(
     keep_freed_memory(one_heap=True)  # before TensorFlow starts threads
     from tf_transformer import tasks
     from tf_transformer.training import trainer
-    from tf_transformer.training.fit_to_text import fit_to_text
     from tf_transformer.training.interruption import InterruptionError
+    from tf_transformer.training.open_options import fit_to_text
 
     if given is not None:
         run = fit_to_text(run, tasks.for_run(run.config), given)

@@ -1,11 +1,18 @@
 """All options: the configuration of a run, one module per group."""
 
 from tf_transformer.config.config import Config
-from tf_transformer.config.corpus import Corpus
-from tf_transformer.config.data import AugmentConfig, DataConfig
+from tf_transformer.config.data import AugmentConfig, Corpus, DataConfig
 from tf_transformer.config.decode import DecodeConfig, DType, Quantization
-from tf_transformer.config.layer import Activation, Attention, LayerConfig, Normalization, Position
-from tf_transformer.config.model import PRESETS, SINUSOIDS, ModelConfig
+from tf_transformer.config.model import (
+    PRESETS,
+    SINUSOIDS,
+    Activation,
+    Attention,
+    LayerConfig,
+    ModelConfig,
+    Normalization,
+    Position,
+)
 from tf_transformer.config.task import TaskOptions
 from tf_transformer.config.train import TrainConfig
 

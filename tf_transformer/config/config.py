@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from tf_transformer.config.data import DataConfig
 from tf_transformer.config.decode import DecodeConfig
 from tf_transformer.config.model import ModelConfig
-from tf_transformer.config.option import Rules, options_in
+from tf_transformer.config.option import Rules, check, options_in
 from tf_transformer.config.task import TaskOptions
 from tf_transformer.config.train import TrainConfig
-from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 from tf_transformer.registry import options_of
 

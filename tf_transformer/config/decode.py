@@ -7,6 +7,7 @@ from tf_transformer.config.option import (
     EACH_FORMAT,
     Effect,
     at_least_one,
+    check,
     int32,
     not_negative,
     positive,
@@ -14,7 +15,6 @@ from tf_transformer.config.option import (
     search,
     select,
 )
-from tf_transformer.config.values import check
 from tf_transformer.errors import InputError
 
 DType = Literal["float32", "bfloat16", "int8"]

@@ -1,14 +1,13 @@
 """The options of the tasks: one dataclass per task.
 
 This module lets a command read the options without an import of TensorFlow. A task outside this
-package names its class of options as `Task.Options`.
+package names its subclass of `TaskOptions`, with the options as fields, as `Task.Options`.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tf_transformer.config.option import Check, Effect, inherited, same, search
-from tf_transformer.config.values import check
+from tf_transformer.config.option import Check, Effect, check, inherited, same, search
 
 FEWEST_RESAMPLES = 40  # a 95% interval leaves out one of 40 samples at either end
 enough = Check(
@@ -26,7 +25,7 @@ BleuTokenizer = Literal[
 
 @dataclass(frozen=True)
 class TaskOptions:
-    """A task and its own options; a subclass has the options as fields.
+    """A task without options of its own.
 
     Attributes:
         name: a registered task, or module:attribute.
@@ -105,17 +104,3 @@ class ClassificationOptions(TaskOptions):
     label_column: str = inherited("label")
     label_separator: str = inherited("")
     labels: tuple[str, ...] = inherited(())
-
-
-@dataclass(frozen=True)
-class LanguageModelingOptions(TaskOptions):
-    """Language modelling has no options of its own."""
-
-    name: str = inherited("language_modeling")
-
-
-@dataclass(frozen=True)
-class MaskedLanguageModelingOptions(TaskOptions):
-    """Masked language modelling has no options of its own."""
-
-    name: str = inherited("masked_language_modeling")

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tf_transformer.config.option import free, not_negative, positive, rate
-from tf_transformer.config.values import check
+from tf_transformer.config.option import check, free, not_negative, positive, rate
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 

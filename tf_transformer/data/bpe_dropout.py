@@ -17,10 +17,8 @@ _NO_MERGE = np.iinfo(np.int64).max
 class MergeTable:
     """The merges of byte pair encoding, for lookups of whole arrays.
 
-    Args:
-        merges: from two ids to the id of the joined piece. The smallest result is merged first.
-        vocabulary_size: number of ids.
-        blank: the id of the character that starts a word.
+    `merges` leads from two ids to the id of the joined piece. The smallest result is merged first.
+    `blank` is the id of the character that starts a word.
     """
 
     def __init__(self, merges: Mapping[Pair, int], vocabulary_size: int, blank: int):
@@ -64,18 +62,12 @@ class BpeDropout:
 
     Each word starts as characters. In each step, every possible merge is left out with probability
     `rate`, and the first of the remaining merges is made. A word is complete when a step has no
-    merge.
-
-    Args:
-        tables: for each name of a batch, the merges of its vocabulary.
-        rate: probability that a step leaves out a merge.
-        max_length: a row that would have more ids stays as it is.
-        seed: seed of the choice. The pieces depend on seed, window number and examples only.
+    merge. The pieces depend on seed, window number and examples only.
     """
 
-    tables: Mapping[str, MergeTable]
-    rate: float
-    max_length: int
+    tables: Mapping[str, MergeTable]  # for each name of a batch, the merges of its vocabulary
+    rate: float  # probability that a step leaves out a merge
+    max_length: int  # a row that would have more ids stays as it is
     seed: int
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:

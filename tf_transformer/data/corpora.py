@@ -1,22 +1,50 @@
-"""The corpora of a configuration as streams of examples."""
+"""The corpora of a configuration: streams of examples, their size, and their languages."""
 
+import glob
 import itertools
+import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers import Languages, kind_of, open_corpus
-from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import check_file
+from tf_transformer.files.local_paths import local_path
+from tf_transformer.files.reading import check_file, split_paths
+from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
 SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
+VARIABLE = "TF_TRANSFORMER_DATA"  # of the environment, with the data folder
+MOST_PAIRS = 5_000_000  # that are counted
+_ALL, _EACH = 50_000, 20  # characters: of all pairs up to here, and then of each 20th
+
+
+class TextSize(NamedTuple):
+    """The size of a training text."""
+
+    pairs: int  # `MOST_PAIRS` for a longer text
+    bytes: int  # of the longer side in UTF-8, all these pairs together
+    smallest_vocabulary: int = 0  # the smallest one that has the characters of the pairs
+
+    @classmethod
+    def of(cls, stream: Iterable[Texts]) -> "TextSize":
+        """The size of a stream, of which at most `MOST_PAIRS` pairs are read."""
+        pairs, source_bytes, target_bytes = 0, 0, 0
+        characters = Counter[str]()
+        for source, target in itertools.islice(stream, MOST_PAIRS):
+            pairs += 1
+            source_bytes += len(source.encode("utf-8", "surrogatepass"))
+            target_bytes += len(target.encode("utf-8", "surrogatepass"))
+            if pairs <= _ALL or pairs % _EACH == 0:
+                characters.update(unicodedata.normalize("NFC", f"{source} {target}"))
+        return cls(pairs, max(source_bytes, target_bytes), smallest_vocabulary(characters))
 
 
 def training_corpora(data: DataConfig) -> tuple[Corpus, ...]:
@@ -235,3 +263,43 @@ def _is_guess(corpus: Corpus, data: DataConfig) -> bool:
     """Whether the languages are defaults, and the keys of JSON lines may be others."""
     is_default = (data.source_language, data.target_language) == DEFAULTS
     return is_default and kind_of(corpus).may_name_sides and not corpus.columns
+
+
+def in_folder(data: DataConfig) -> DataConfig:
+    """Returns the options with paths that can be opened from the working folder.
+
+    With `data.folder`, relative paths are relative to it. Without it, a path that exists stays as
+    it is. A path that does not exist is relative to the folder in the environment variable
+    `TF_TRANSFORMER_DATA`, if it is set. A run stores the paths as the user gave them.
+    """
+    return replace(
+        data,
+        corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.corpora),
+        valid_corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.valid_corpora),
+        tokenizer=_located_paths(data.tokenizer, data.folder),
+    )
+
+
+def _located_corpus(corpus: Corpus, folder: str) -> Corpus:
+    return replace(
+        corpus,
+        source=located(corpus.source, folder),
+        target=located(corpus.target, folder),
+        path=_located_paths(corpus.path, folder),
+    )
+
+
+def _located_paths(given: str, folder: str) -> str:
+    """One path, or several with commas between them, which some tasks take."""
+    parts = [given] if os.path.exists(located(given, folder)) else split_paths(given)
+    return ",".join(located(part, folder) for part in parts)
+
+
+def located(path: str, folder: str) -> str:
+    """Returns a path, or a pattern of paths, in the data folder; see `in_folder`. "" stays ""."""
+    if path and folder:
+        return os.path.join(folder, path)
+    default = local_path(os.environ.get(VARIABLE, ""), VARIABLE)
+    if not (path and default) or os.path.exists(path) or glob.glob(path):
+        return path
+    return os.path.join(default, path)

@@ -8,12 +8,17 @@ import hashlib
 import heapq
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tf_transformer.errors import InputError
 
+Item = TypeVar("Item")
 Texts = tuple[str, ...]  # the texts of one example, in the order of the fields
+NOT_UTF8 = "not UTF-8"
+EMPTY = "empty text"
+MANY = 0.1  # share of skipped examples above which there is a warning
 
 
 @dataclass(frozen=True)
@@ -67,18 +72,13 @@ class Examples:
 
 @dataclass(frozen=True)
 class ExampleStream:
-    """Examples that each pass reads again. They are never in memory together.
+    """Examples that each pass reads again. They are never in memory together."""
 
-    Attributes:
-        fields: names of the texts of an example.
-        start: starts a pass over tuples of texts, in the order of the fields. It takes a counter,
-            and counts skipped examples there by reason.
-        identify: computes `identity`. It may read all texts.
-    """
-
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # names of the texts of an example
+    # Starts a pass over tuples of texts, in the order of the fields. It takes a counter, and counts
+    # skipped examples there by reason.
     start: Callable[[Counter[str]], Iterable[Texts]]
-    identify: Callable[[], str]
+    identify: Callable[[], str]  # computes `identity`; may read all texts
 
     @functools.cached_property
     def identity(self) -> str:
@@ -165,3 +165,40 @@ def _within(sizes: Mapping[int, int], count: int, limit: int) -> set[int]:
             chosen.add(value)
             limit -= size
     return chosen
+
+
+def summary(kept: int, skipped: Counter[str]) -> str:
+    """Describes the numbers of kept and of skipped examples, by reason, in a line."""
+    return f"{kept:,} examples" + "".join(
+        f", {count:,} skipped ({reason})" for reason, count in skipped.items()
+    )
+
+
+def warning(kept: int, skipped: Counter[str]) -> str:
+    """Makes a warning if many examples are skipped, or if one is not UTF-8; otherwise ""."""
+    total = kept + skipped.total()
+    broken = any(reason.startswith(NOT_UTF8) for reason in skipped)
+    if not broken and skipped.total() <= MANY * total:
+        return ""
+    advice = " Convert the file to UTF-8, for example with iconv -f LATIN1 -t UTF-8." * broken
+    return f"{skipped.total():,} of {total:,} examples are skipped: {reasons(skipped)}.{advice}"
+
+
+def reasons(skipped: Counter[str]) -> str:
+    """Lists the number of examples for each reason."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in skipped.items())
+
+
+def spread(items: Sequence[Item], count: int) -> list[Item]:
+    """Draws a sample from all parts of a sequence, in its order.
+
+    One item of each of `count` equal parts is drawn at random. The first items would be the
+    shortest texts of a sorted file, or the texts of one corpus. The places depend only on `count`
+    and on the number of items, so all columns of a table give the same rows, and so do all
+    processes.
+    """
+    import numpy as np  # --help does without
+
+    count = min(count, len(items))
+    ends = np.arange(count + 1) * len(items) // max(count, 1)
+    return [items[place] for place in np.random.default_rng(0).integers(ends[:-1], ends[1:])]

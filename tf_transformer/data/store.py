@@ -1,21 +1,35 @@
 """The token store: tokenised examples in shards, in memory or in memory-mapped files.
 
-Shards can be read while a thread adds more shards. The folder of a store has a temporary name until
-all shards are written.
+A text of one shard stays in memory. A thread writes a longer text to files, one shard after
+another. SentencePiece releases Python's lock, so training continues with the shards that exist. The
+name of the files is a hash of text, tokenizer and options, by which another run finds them. The
+folder of a store has a temporary name until all shards are written.
 """
 
+import contextlib
+import hashlib
+import itertools
 import json
+import os
 import pathlib
 import shutil
+import socket
 import threading
 from collections import Counter
+from collections.abc import Callable
 
 import numpy as np
 
-from tf_transformer.data.tokens import IdRows, TokenExamples
+from tf_transformer.data.examples import ExampleStream, summary, warning
+from tf_transformer.data.tokens import Encoder, IdRows, TokenExamples, tokenise, too_long
+from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
 _SUMMARY = "store.json"
+_FORMAT = 2  # version of the file format
+_numbers = itertools.count()  # numbers of the stores that this process writes
+
+Report = Callable[[str], object]
 
 
 class TokenStore:
@@ -130,7 +144,7 @@ class TokenStore:
         """Moves the files, if there are some, to their final folder, where `load` finds them."""
         if self._folder is None:
             return
-        summary = {
+        facts = {
             "fingerprint": fingerprint,
             "names": self._names,
             "shards": self._made,
@@ -138,7 +152,7 @@ class TokenStore:
             "skipped": self.skipped,
             "bytes": _size(self._folder),
         }
-        write_whole(self._folder / _SUMMARY, json.dumps(summary, indent=1) + "\n")
+        write_whole(self._folder / _SUMMARY, json.dumps(facts, indent=1) + "\n")
         with self._changed:  # no thread may open a shard at this time
             if TokenStore.load(folder, fingerprint):  # another process has just made this store
                 shutil.rmtree(self._folder)
@@ -151,16 +165,16 @@ class TokenStore:
     def load(cls, folder: pathlib.Path, fingerprint: str) -> "TokenStore | None":
         """Opens the store in a folder. None: it is missing, damaged, or has other examples."""
         try:
-            summary = json.loads((folder / _SUMMARY).read_text("utf-8"))
+            facts = json.loads((folder / _SUMMARY).read_text("utf-8"))
         except (OSError, ValueError):
             return None
-        if (summary["fingerprint"], summary["bytes"]) != (fingerprint, _size(folder)):
+        if (facts["fingerprint"], facts["bytes"]) != (fingerprint, _size(folder)):
             return None
         store = cls(folder)
-        store.skipped.update(summary["skipped"])
-        store.num_examples = summary["examples"]
-        store._names = tuple(summary["names"])
-        store._made = summary["shards"]
+        store.skipped.update(facts["skipped"])
+        store.num_examples = facts["examples"]
+        store._names = tuple(facts["names"])
+        store._made = facts["shards"]
         store.finish()
         return store
 
@@ -173,3 +187,93 @@ def _files(folder: pathlib.Path, number: int, name: str) -> list[pathlib.Path]:
 def _size(folder: pathlib.Path) -> int:
     """Number of bytes in the files of all shards. A store is damaged if its summary differs."""
     return sum(path.stat().st_size for path in folder.glob("*.npy"))
+
+
+def find_or_make(
+    stream: ExampleStream,
+    encoder: Encoder,
+    max_length: int,
+    shard_examples: int,
+    folder: str | os.PathLike,
+    keep: bool = False,
+    report: Report = lambda _: None,
+    warn: Report = lambda _: None,
+) -> TokenStore:
+    """Makes or finds the token store of a text, in a folder that holds the folders of all stores.
+
+    It returns when the first shard is complete. A thread makes the other shards. With `keep`, a
+    text of one shard is written, too. `report` receives a line with the number of examples, and
+    another one when the thread is done; `warn` receives a warning if many examples are skipped. If
+    every example is too long, or if the folder cannot be written, an `InputError` is raised.
+    """
+    fingerprint = f"{_FORMAT} {encoder.identity} {max_length} {shard_examples} {stream.identity}"
+    final = pathlib.Path(folder) / hashlib.sha256(fingerprint.encode()).hexdigest()[:20]
+    store = TokenStore.load(final, fingerprint)
+    if store is None:
+        counts = Counter[str]()
+        shards = tokenise(stream, encoder, max_length, shard_examples, counts)
+        first = list(itertools.islice(shards, 2))
+        if not first:
+            raise InputError(
+                f"all {counts[too_long(max_length)]} examples are longer than "
+                f"data.max_length={max_length} tokens; raise it, or split the text into sentences."
+            )
+        store = TokenStore(_partial_folder(final) if keep or len(first) > 1 else None)
+        store.skipped = counts
+
+        def make() -> None:
+            for shard in itertools.chain(first, shards):
+                store.add(shard)
+            store.publish(final, fingerprint)
+            store.finish()
+
+        if len(first) > 1:
+            return _made_in_thread(store, make, report, warn)
+        make()
+    _report(store, report, warn)
+    return store
+
+
+def _made_in_thread(
+    store: TokenStore, make: Callable[[], None], report: Report, warn: Report
+) -> TokenStore:
+    """Starts a thread that makes a store. Returns when the first shard exists."""
+
+    def work() -> None:
+        try:
+            make()
+            _report(store, report, warn)
+        except Exception as error:  # the reader of the next shard raises it again
+            store.fail(error)
+
+    # Nothing joins the thread, because a training run may need only some of the shards.
+    threading.Thread(target=work, name="tokenising", daemon=True).start()
+    store.has_shard(0)
+    report(f"{store.num_examples:,} examples to begin with; tokenising the rest in the background")
+    return store
+
+
+def _report(store: TokenStore, report: Report, warn: Report) -> None:
+    report(summary(store.num_examples, store.skipped))
+    if doubt := warning(store.num_examples, store.skipped):
+        warn(doubt)
+
+
+def _partial_folder(final: pathlib.Path) -> pathlib.Path:
+    """Makes the folder of an unfinished store; removes those of dead processes of this machine."""
+    mark = f".partial-{socket.gethostname()}-"
+    partial = final.with_name(f"{final.name}{mark}{os.getpid()}-{next(_numbers)}")
+    try:
+        for path in final.parent.glob(f"*{mark}*"):
+            try:
+                with contextlib.suppress(PermissionError):  # it lives, of another user
+                    os.kill(int(path.name.split("-")[-2]), 0)
+            except ProcessLookupError:
+                shutil.rmtree(path, ignore_errors=True)
+        partial.mkdir(parents=True)
+    except OSError as error:
+        raise InputError(
+            f"tokenised text cannot be written to {final.parent}: {error}. Give another folder "
+            "as data.cache_dir."
+        ) from error
+    return partial

@@ -115,10 +115,8 @@ def tokenise(
 ) -> Iterator[TokenExamples]:
     """Tokenises examples, one shard at a time. The ids of one shard are in memory.
 
-    Examples with more than `max_length` ids in a row are skipped and counted.
-
-    Yields:
-        shards with `shard_examples` examples or a few more. The last shard may be smaller.
+    Examples with more than `max_length` ids in a row are skipped and counted. A shard has
+    `shard_examples` examples or a few more; the last one may have fewer.
     """
     dtype = np.min_scalar_type(encoder.vocabulary_size - 1)  # 2 bytes for up to 65,536 ids
     parts: list[TokenExamples] = []

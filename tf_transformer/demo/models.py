@@ -21,8 +21,7 @@ from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
-from tf_transformer.run.purpose import direction_of
-from tf_transformer.run.run import Run
+from tf_transformer.run.run import Run, direction_of
 from tf_transformer.tasks import load_predictor
 
 CARD = "README.md"  # in the folder of a run

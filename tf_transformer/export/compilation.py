@@ -13,7 +13,7 @@ from typing import Any
 import tensorflow as tf
 
 from tf_transformer.config import DType
-from tf_transformer.data.spread import spread
+from tf_transformer.data.examples import spread
 from tf_transformer.errors import InputError
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.programs import run_program

@@ -10,7 +10,6 @@ from tf_transformer.text.special_ids import BLANK, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
 SPECIAL_IDS = range(UNK_ID + 1)
-DIGITS = 6  # decimals of weights in JSON
 
 
 class Tokens(NamedTuple):
@@ -100,7 +99,7 @@ class AttentionRecord(NamedTuple):
         ]
         return cls(value["text"], value["output"], maps)
 
-    def to_json(self, digits: int = DIGITS) -> dict[str, Any]:
+    def to_json(self, digits: int = 6) -> dict[str, Any]:
         """The record as dicts and lists, with weights rounded to `digits` decimals."""
         maps = [
             {

@@ -21,24 +21,18 @@ WITH_INPUTS = {"serving_default": "with_inputs", "n_best": "n_best_with_inputs"}
 
 @dataclass(frozen=True)
 class Input:
-    """A text that may be given for each text. The text "" stands for no input.
+    """A text that may be given for each text. The text "" stands for no input."""
 
-    Attributes:
-        name: the input of a signature. An input of the problem is also a field of `Problem`.
-        plural: the argument of a predictor, and the option of `translate.py`.
-        into: what the input becomes a part of. source: `encode` returns new texts. problem:
-            `encode` returns a field of the `Problem` of the search.
-        encode: function of the graph, the texts (B,) and the given strings (B,). It returns string
-            (B,) or int32 (B, None). The strings are None in a call without inputs; an input of the
-            problem may return None for them.
-        choices: function from a codec to the values that may be given; None: any text. A model
-            without such values does not have the input.
-    """
-
-    name: str
-    plural: str
+    name: str  # in a signature; an input of the problem is also a field of `Problem`
+    plural: str  # the argument of a predictor, and the option of `translate.py`
+    # What it becomes a part of: `encode` returns new texts, or a field of the search's `Problem`.
     into: Literal["source", "problem"]
+    # A function of the graph, the texts (B,) and the given strings (B,). It returns string (B,) or
+    # int32 (B, None). The strings are None in a call without inputs; an input of the problem may
+    # return None for them.
     encode: Callable[[Any, tf.Tensor, tf.Tensor | None], Any]
+    # From a codec to the values that may be given; None: any text. A model without such values does
+    # not have the input.
     choices: Callable[[Any], Iterable[str]] | None = None
 
     def exists(self, codec: Any) -> bool:
@@ -103,17 +97,10 @@ def as_texts(
 ) -> list[str]:
     """Checks the texts that a predictor gets, and makes a list of them.
 
-    Bytes, such as the items of string tensors, are read as UTF-8.
-
-    Args:
-        items: a list, a NumPy array, a column of a table, a tensor, a generator, or another
-            ordered iterable.
-        name: the name of the items in error messages.
-        as_many_as: texts that each need one item.
-
-    Raises:
-        InputError: for anything else, such as a single text, a set or a missing value; and in a
-            fork of a process that has loaded a model.
+    They may be in a list, a NumPy array, a column of a table, a tensor, a generator, or another
+    ordered iterable. Bytes, such as the items of string tensors, are read as UTF-8. Anything else,
+    such as a single text, a set or a missing value, is an `InputError`; so is a call in a fork of a
+    process that has loaded a model. Errors call items `name`. Each of `as_many_as` needs an item.
 
     Example:
         >>> as_texts(text.lower() for text in ("One", "Two"))

@@ -1,4 +1,4 @@
-"""Micro-batches: parts of a batch that fit into memory or into a compiled shape.
+"""Parts of a batch: micro-batches, which fit into memory or a compiled shape; parallel searches.
 
 A server receives batches of any shape: one sentence, or a thousand sentences with a very long one.
 """
@@ -7,8 +7,14 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from tf_transformer.decoding import Hypotheses
 from tf_transformer.machine.thresholds import BATCH_BUCKETS, COMPILED_BATCH_TOKENS, LENGTH_BUCKETS
 from tf_transformer.text.special_ids import PAD_ID
+
+SMALLEST_PART = 8  # sentences; smaller parts do not pay for their own search
+
+SearchIds = Callable[[tf.Tensor], Hypotheses]
+"""A function from source ids (B, S) to hypotheses."""
 
 Results = tuple[tf.Tensor, ...]
 
@@ -21,12 +27,9 @@ def run_in_micro_batches(
 ) -> Results:
     """The results (B, ...) of a function on one micro-batch after another, longest rows first.
 
-    Args:
-        function: function from the indices of rows, int32 (R,), R ≥ 1, to their results (R, ...).
-        lengths: int32 tensor (B,); rows of length 0 are left out.
-        max_rows: function from the length of a micro-batch's longest row, int32, to the largest
-            number of rows, at least 1.
-        results: tensors (B, ...) with the results for rows of length 0.
+    The function takes the indices of rows, int32 (R,), R ≥ 1. Rows whose `lengths`, int32 (B,), are
+    0 are left out; `results` (B, ...) has their results. `max_rows` is a function from the length
+    of a micro-batch's longest row, int32, to the largest number of rows, at least 1.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
     total = tf.math.count_nonzero(lengths, dtype=tf.int32)
@@ -82,3 +85,49 @@ def _max_rows(length: int) -> int:
 def _bucket(size: tf.Tensor, sizes: Sequence[int]) -> tf.Tensor:
     """The index of the first of `sizes` (in rising order) that is at least `size`."""
     return tf.searchsorted(sizes, size[None])[0]
+
+
+class ParallelSearch:
+    """Searches the parts of a batch, int32 (B, S), padded at the end, in parallel.
+
+    Many operations of a step are too small to divide between threads. Two halves in parallel are
+    therefore faster than the whole batch. Batches are sorted by length, so each part takes every
+    n-th row. The graph has a copy of the search for each part, because TensorFlow runs the
+    iterations of a loop that reads variables one after another. A small batch has fewer parts, with
+    at least `SMALLEST_PART` rows each.
+    """
+
+    def __init__(self, search: SearchIds, parts: int):
+        ids = tf.TensorSpec((None, None), tf.int32)
+        self._search = tf.function(search, [ids], autograph=False)
+        self._parts = parts
+
+    def __call__(self, source: tf.Tensor) -> Hypotheses:
+        total = tf.shape(source)[0]
+        count = tf.clip_by_value(total // SMALLEST_PART, 1, self._parts)
+        rows = [
+            tf.range(tf.where(part < count, part, total), total, count)
+            for part in range(self._parts)
+        ]
+        fields = self._search.get_concrete_function().structured_outputs
+        none = [([size or 0 for size in [0, *x.shape[1:]]], x.dtype) for x in fields]
+        parts = [self._search(tf.gather(source, rows[0]))]
+        for part in rows[1:]:
+            some = tf.cond(
+                tf.size(part) > 0,
+                lambda part=part: self._search(tf.gather(source, part)),
+                lambda: Hypotheses(*(tf.zeros(shape, dtype) for shape, dtype in none)),
+            )
+            parts.append(some)
+        return _joined(parts, tf.argsort(tf.concat(rows, axis=0)))
+
+
+def _joined(parts: Sequence[Hypotheses], order: tf.Tensor) -> Hypotheses:
+    """The hypotheses of all parts; row n is row `order[n]` of the concatenated parts."""
+    longest = tf.reduce_max([tf.shape(part.ids)[2] for part in parts])
+    padded = []
+    for part in parts:
+        more = longest - tf.shape(part.ids)[2]
+        padded.append(part._replace(ids=tf.pad(part.ids, [[0, 0], [0, 0], [0, more]])))
+    fields = zip(*padded, strict=True)
+    return Hypotheses(*(tf.gather(tf.concat(field, axis=0), order) for field in fields))

@@ -55,17 +55,6 @@ class SearchModel(Protocol):
 class Search:
     """The search for translations of ids, as a `DecodeConfig` describes it.
 
-    Args:
-        model: the built model.
-        config: options of the search.
-        excluded: ids that no translation contains, besides padding and start.
-        static_shapes: whether each tensor keeps its shape from step to step, as XLA requires.
-        grammar: rules for the tokens that may follow a token. Its method `facts` takes sources
-            (B, S) and limits (B,), and returns the facts of each sentence. None: no rules.
-        word_starts: ids of the pieces that begin a word; see `Problem.prefix`.
-        shortest_source: smallest number of source tokens, with the end token, that is searched. 2:
-            an empty text has an empty translation. 1: an empty prompt has continuations.
-
     Call arguments:
         source: int32 tensor (B, S), each row with the end id and then padding. A row shorter than
             `shortest_source` takes one step.
@@ -73,12 +62,16 @@ class Search:
             before the model's last position.
     """
 
-    model: SearchModel
+    model: SearchModel  # built
     config: DecodeConfig
-    excluded: tuple[int, ...] = ()
-    static_shapes: bool = False
+    excluded: tuple[int, ...] = ()  # ids that no translation contains, besides padding and start
+    static_shapes: bool = False  # whether tensors keep their shapes between steps, as in XLA
+    # Rules for the tokens that may follow a token. Its method `facts` takes sources (B, S) and
+    # limits (B,), and returns the facts of each sentence. None: no rules.
     grammar: Any = None
-    word_starts: tuple[int, ...] = ()
+    word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    # The fewest source tokens, with the end token, that are searched. 2: an empty text has an empty
+    # translation. 1: an empty prompt has continuations.
     shortest_source: int = 2
 
     @own_settings()
@@ -167,11 +160,9 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: Lengt
 def log_probabilities(model: Any, before: tf.Tensor, ids: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
     """The log-probability of each row of ids under a language model, float64 (B,), nats.
 
-    Args:
-        model: function from ids (B, T) to logits (B, T, V) of the next ids.
-        before: int32 tensor (B,), the id before each row.
-        ids: int32 tensor (B, T), padded at the end.
-        start: int32 tensor (B,), the index of the first id that counts.
+    The model is a function from ids (B, T) to logits (B, T, V) of the next ids. `before`, int32
+    (B,), has the id before each row of `ids`, int32 (B, T); `start` the index of the first id that
+    counts.
     """
     logits = model(ops.concatenate([before[:, None], ids[:, :-1]], axis=1))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)

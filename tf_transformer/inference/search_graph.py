@@ -10,7 +10,7 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
-from tf_transformer.inference.parallel_search import ParallelSearch, SearchIds
+from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, without_letters
@@ -57,16 +57,10 @@ class SearchGraph(text_graph.TextGraph):
             one of a few shapes.
         output: name of the predicted text in the signatures.
         copies: whether a text without letters is its own prediction, with score 0.
-
-    Attributes:
-        shortest_source: smallest number of tokens of a text, with the end token, for a search.
-        optional_inputs: texts that may be given beside each text, if the codec has them.
-        search: the search for all hypotheses, from ids (B, S), for Python and the signatures.
-        search_given: the same for ids (B, S) and those of each of `problem_inputs`, (B, P).
     """
 
-    shortest_source: ClassVar[int] = 2
-    optional_inputs: ClassVar[tuple[Input, ...]] = INPUTS
+    shortest_source: ClassVar[int] = 2  # fewest tokens of a text for a search, with the end token
+    optional_inputs: ClassVar[tuple[Input, ...]] = INPUTS  # of those that the codec has
 
     def __init__(
         self,
@@ -90,8 +84,10 @@ class SearchGraph(text_graph.TextGraph):
             # Repeated texts are removed after the search, so the beam holds spare hypotheses.
             config = replace(config, num_hypotheses=config.beam_size)
         self.whole_search = replace(search, config=config)
+        # For all hypotheses, from ids (B, S), for Python and the signatures.
         self.search = self._compiled(self.whole_search)
-        # The rows with a prefix differ from call to call, so XLA does not compile this search.
+        # The same for ids (B, S) and those of each of `problem_inputs`, (B, P). The rows with a
+        # prefix differ from call to call, so XLA does not compile this search.
         self.search_given = text_graph.Traced(
             self._search_given, text_graph.IDS, *[text_graph.IDS] * len(self.problem_inputs)
         )

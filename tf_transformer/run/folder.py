@@ -1,4 +1,4 @@
-"""The folder of a run: its file names, configuration, samples and metrics."""
+"""The folder of a run: its file names, configuration, samples, metrics and lock."""
 
 import contextlib
 import functools
@@ -8,18 +8,18 @@ import os
 import pathlib
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, is_dataclass, replace
 from typing import Any, get_type_hints
 
 from tf_transformer.config import Config
-from tf_transformer.config.option import select
-from tf_transformer.config.values import replaced
+from tf_transformer.config.option import replaced, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
+from tf_transformer.files.locks import FileLock
 from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
-from tf_transformer.run.earlier_options import present_options, task_named
+from tf_transformer.run.earlier import present_options, task_named
 from tf_transformer.text.codec import FILE, codec_files
 
 _CUT_SHORT = (
@@ -201,6 +201,43 @@ class RunFolder:
         return rows
 
 
+@contextlib.contextmanager
+def owned(folder: RunFolder) -> Iterator[None]:
+    """Locks a run's folder for its training in a block, and makes the folder if it is missing.
+
+    A block that fails before its first result removes the files that it has written. A result is a
+    checkpoint, or the metrics of a validation after an update.
+    """
+    new_folders = [path for path in (folder.path, *folder.path.parents) if not path.exists()]
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(folder.lock)
+    except BlockingIOError as error:
+        raise InputError(
+            f"another training run is active in {folder.path}. Wait for its end, or give another "
+            "--run_dir."
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"--run_dir {folder.path} cannot be made or written: {error}. Give a folder that can "
+            "be written."
+        ) from error
+    before = folder.start_mark
+    try:
+        yield
+    except BaseException:
+        has_result = any(row["step"] for row in folder.load_metrics())
+        if folder.start_mark not in ("", before) and not has_result:
+            folder.clear()
+            folder.starting.unlink(missing_ok=True)
+        raise
+    finally:
+        lock.release()
+        for path in new_folders:
+            with contextlib.suppress(OSError):  # the folder is not empty
+                path.rmdir()
+
+
 def members(run_dir: str | os.PathLike) -> list[str | os.PathLike]:
     """The folders of an ensemble, "runs/a,runs/b"; one folder may have commas in its name."""
     if not isinstance(run_dir, str) or os.path.exists(run_dir):
@@ -236,10 +273,7 @@ def _parse(content: bytes) -> Config:
 def require_groups(options: Mapping[str, Any], of: Callable, prefix: str = "") -> None:
     """Raises an `InputError` for a value in place of a group, which jsonargparse accepts.
 
-    Args:
-        options: the options from jsonargparse.
-        of: the function or dataclass of the options. Each of its dataclass arguments is a group.
-        prefix: the groups that `options` is in, like "data."
+    The options are those of a function or dataclass, whose dataclass arguments are groups.
     """
     for name, hint in get_type_hints(of).items():
         if isinstance(hint, type) and is_dataclass(hint) and name in options:

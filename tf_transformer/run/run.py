@@ -2,18 +2,20 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.config import Config
+from tf_transformer.config.option import select
+from tf_transformer.data.corpora import differ, run_languages
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder, members
-from tf_transformer.run.purpose import require_one_purpose
 from tf_transformer.text.codec import Codec, codec_files
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -73,7 +75,7 @@ class Run:
         average = decode_options.get("average")
         others = tuple(cls(folder, folder.load_config(average=average)) for folder in folders)
         named = [(first.path, config), *((run.folder.path, run.config) for run in others)]
-        require_one_purpose(named, decode_options.get("target_tag"))
+        _require_one_purpose(named, decode_options.get("target_tag"))
         return cls(first, config, others)
 
     @classmethod
@@ -198,6 +200,54 @@ class Run:
     def files(self) -> list[pathlib.Path]:
         """The files of the run and of `others`, which no output may replace."""
         return [path for run in (self, *self.others) for path in run.folder.files()]
+
+
+def direction_of(config: Config) -> tuple[str, ...]:
+    """The languages of the source and the target of a translator; (): unknown, or another task."""
+    source, target = run_languages(config)
+    if source and target and config.task.name == "translation":
+        return source, target
+    return ()
+
+
+def _require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str | None) -> None:
+    """Raises an `InputError` if the runs of an ensemble, by name, differ in their purpose.
+
+    They need one task, direction, form of output, and target tag if none is given for all runs. A
+    warning on stderr says that a direction is unknown.
+    """
+    (first, config), *others = runs
+    names = [
+        f"task.{name}" for name in select(config.task, lambda rules: rules.from_origin == "same")
+    ]
+    names += ["decode.target_tag"] if target_tag is None else []
+    for other, theirs in others:
+        if theirs.task.name != config.task.name:
+            raise InputError(
+                f"the runs of an ensemble need one task, but {first} is for {config.task.name} and "
+                f"{other} for {theirs.task.name}."
+            )
+        for name, (our_value, other_value) in config.differences(theirs).items():
+            if name in names:
+                raise InputError(
+                    f"the runs of an ensemble need one {name}, but it is {our_value!r} in {first} "
+                    f"and {other_value!r} in {other}."
+                )
+    known = [(name, run, way) for name, run in runs if (way := direction_of(run))]
+    for (one, run, way), (another, _, other_way) in itertools.combinations(known, 2):
+        sides = 1 if run.decode.target_tag else 2  # a target tag decides the target language
+        if differ(way[:sides], other_way[:sides]):
+            raise InputError(
+                f"the runs of an ensemble need one direction, but {one} translates from {way[0]} "
+                f"to {way[1]}, and {another} from {other_way[0]} to {other_way[1]}."
+            )
+    unknown = [str(name) for name, run in runs if not direction_of(run)]
+    if others and unknown and config.task.name == "translation":
+        print(
+            f"warning: the languages of {' and '.join(unknown)} are unknown, so nothing checks "
+            "that the runs of this ensemble translate in one direction",
+            file=sys.stderr,
+        )
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:

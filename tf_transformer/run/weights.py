@@ -14,7 +14,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
 from tf_transformer.models import adapters
 from tf_transformer.models.names import by_name
-from tf_transformer.run.earlier_weights import earlier_order
+from tf_transformer.run.earlier import earlier_order
 from tf_transformer.run.folder import RunFolder
 
 Average = int | Literal["best", "ema"]

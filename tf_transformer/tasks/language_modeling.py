@@ -10,7 +10,6 @@ import keras
 from keras import ops
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
-from tf_transformer.config.task import LanguageModelingOptions
 from tf_transformer.data.corpora import load_examples, read_test
 from tf_transformer.data.examples import Examples, ExampleStream
 from tf_transformer.errors import InputError
@@ -81,7 +80,6 @@ class LanguageModeling(TextTask):
         metrics: empty; the validation loss chooses the best weights.
     """
 
-    Options = LanguageModelingOptions
     Model = LanguageModel
 
     def complete(self, config: Config) -> Config:

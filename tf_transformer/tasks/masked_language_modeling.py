@@ -6,11 +6,9 @@ from typing import Any, cast
 import keras
 
 from tf_transformer.config import Config, DecodeConfig
-from tf_transformer.config.task import MaskedLanguageModelingOptions
 from tf_transformer.errors import InputError
-from tf_transformer.inference.masked_predictor import MaskedPredictor
+from tf_transformer.inference.masked_predictor import MaskedPredictor, WordNumbers
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
-from tf_transformer.inference.word_numbers import WordNumbers
 from tf_transformer.losses.consistency import require_cross_entropy
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
@@ -33,7 +31,6 @@ class MaskedLanguageModeling(TextTask):
         metrics: share of masked ids that are restored correctly, 0 to 1.
     """
 
-    Options = MaskedLanguageModelingOptions
     Model = MaskedLanguageModel
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
 

@@ -10,9 +10,8 @@ import keras
 
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import ParsingOptions
-from tf_transformer.data.corpora import own_file
+from tf_transformer.data.corpora import in_folder, own_file
 from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.folder import in_folder
 from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts

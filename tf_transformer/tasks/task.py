@@ -16,9 +16,8 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
+from tf_transformer.data.corpora import TextSize, in_folder
 from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.folder import in_folder
-from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress

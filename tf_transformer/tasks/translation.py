@@ -9,9 +9,9 @@ import keras
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.data import corpora
+from tf_transformer.data.corpora import TextSize
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.generated import generated_splits
-from tf_transformer.data.text_size import TextSize
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator

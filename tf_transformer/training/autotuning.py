@@ -27,7 +27,7 @@ from tqdm import tqdm
 
 import tf_transformer
 from tf_transformer import tasks
-from tf_transformer.config import Config
+from tf_transformer.config import Config, TrainConfig
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.shard_sampler import BatchIndices
 from tf_transformer.files.writing import write_whole
@@ -36,8 +36,7 @@ from tf_transformer.machine.limits import available_cores
 from tf_transformer.machine.programs import run_program
 from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import UNK_ID
-from tf_transformer.training.execution import Execution, possible_executions
-from tf_transformer.training.setup import make_updater
+from tf_transformer.training.setup import Execution, make_updater, possible_executions
 
 # Floating-point operations of about 40 minutes on two cores. Measurements take 1 or 2 minutes.
 LONG_TRAINING = 4e14
@@ -67,9 +66,9 @@ def choose_execution(run: Run, batches: BatchSampler) -> Execution:
     return chosen
 
 
-def _updates(config: Config, batches: BatchSampler) -> int:
-    train = config.train
-    return train.steps or train.epochs * max(1, len(batches) // train.accumulate)
+def number_of_updates(train: TrainConfig, batches: BatchSampler) -> int:
+    """The number of updates of a whole training run."""
+    return train.steps or train.epochs * batches.updates(train.accumulate)
 
 
 def _is_long(run: Run, batches: BatchSampler) -> bool:
@@ -81,7 +80,11 @@ def _is_long(run: Run, batches: BatchSampler) -> bool:
     layers = model.encoder.num_layers + model.decoder.num_layers
     vocabulary_size = max(run.codec.sizes)
     weights = (vocabulary_size + layers * (4 * model.d_model + 2 * model.d_ff)) * model.d_model
-    tokens = config.data.batch_tokens * config.train.accumulate * _updates(config, batches)
+    tokens = (
+        config.data.batch_tokens
+        * config.train.accumulate
+        * number_of_updates(config.train, batches)
+    )
     return 6 * weights * tokens > LONG_TRAINING
 
 
@@ -93,7 +96,7 @@ def _fastest(executions: Sequence[Execution], run: Run, batches: BatchSampler) -
     """
     shapes = [_shape(batch) for batch in itertools.islice(batches.epoch(0), BATCHES_COUNTED)]
     shape = sorted(shapes, key=lambda shape: math.prod(max(shape.values())))[len(shapes) // 2]
-    updates = _updates(run.config, batches)
+    updates = number_of_updates(run.config.train, batches)
     compilations = min(updates, len({tuple(shape.items()) for shape in shapes}))
     file = _cache_file(run.config, shape)
     costs = _stored_costs(file)

@@ -33,7 +33,7 @@ import numpy as np
 
 from tf_transformer.config import Config, ModelConfig, TrainConfig
 from tf_transformer.config.option import select
-from tf_transformer.data.text_size import MOST_PAIRS, TextSize
+from tf_transformer.data.corpora import MOST_PAIRS, TextSize
 
 FITTING = tuple(select(Config, lambda rules: rules.fits_text))
 LONG_PAIR = 200  # bytes; longer pairs count as several

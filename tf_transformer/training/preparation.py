@@ -12,20 +12,17 @@ from tqdm import tqdm
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
-from tf_transformer.data.augmented_batches import Augment
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
-from tf_transformer.data.examples import Examples, ExampleStream
-from tf_transformer.data.make_store import find_or_make
-from tf_transformer.data.spread import spread
-from tf_transformer.data.store import TokenStore
+from tf_transformer.data.examples import Examples, ExampleStream, spread
+from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, SourceCodec
-from tf_transformer.training.fit_to_text import LANGUAGES, require_same_options
+from tf_transformer.training.open_options import LANGUAGES, require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SHARD_PAIRS = 250_000  # in one shard of tokenised text

@@ -1,24 +1,70 @@
-"""The model and the optimizer of a training run: frozen weights, and weights of another run."""
+"""The model and the optimizer of a training run, and the execution of its updates.
+
+Weights may be frozen, or those of another run.
+"""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer import tasks
-from tf_transformer.config import Config
+from tf_transformer import kernels, tasks
+from tf_transformer.config import Config, TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.losses.consistency import make_loss
+from tf_transformer.machine.gpus import has_gpu
+from tf_transformer.machine.limits import available_cores
+from tf_transformer.machine.threads import set_threads
+from tf_transformer.machine.thresholds import MAX_MICRO_BATCHES
 from tf_transformer.models.adapters import add_adapters, is_adapter
 from tf_transformer.models.names import by_name
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
-from tf_transformer.training.execution import Execution
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
+
+
+class Execution(NamedTuple):
+    """The execution of a training run's updates."""
+
+    jit_compile: bool = False  # XLA compiles losses and gradients, once for each shape of a batch
+    micro_batches: int = 1  # parts of a batch that are computed in parallel
+    kernels: str = "tuned"  # the name of a set; "": the set in use
+
+    def use_threads(self, count: int = 0) -> None:
+        """Divides CPU threads, 0: one per core, between the micro-batches.
+
+        It has no effect after TensorFlow has computed something, nor on a machine with a GPU.
+        """
+        if not has_gpu():
+            count = count or available_cores()
+            set_threads(count, max(1, count // self.micro_batches))
+
+    def __str__(self) -> str:
+        compiled = "compiled by XLA" if self.jit_compile else "not compiled"
+        plural = "es" * (self.micro_batches > 1)
+        return f"{compiled}, {self.micro_batches} micro-batch{plural}, {self.kernels} kernels"
+
+
+def possible_executions(train: TrainConfig) -> list[Execution]:
+    """The executions that the options and the machine allow. Short training runs take the first.
+
+    Either each thread computes a micro-batch, or all threads compute the whole batch. Micro-batches
+    are more often faster without XLA, and the whole batch with XLA.
+    """
+    names = kernels.possible_names()
+    if has_gpu():
+        return [Execution(train.jit_compile is True, train.micro_batches or 1, names[0])]
+    threads = min(train.threads or available_cores(), MAX_MICRO_BATCHES)
+    numbers = [train.micro_batches] if train.micro_batches else sorted({1, threads})
+    forms = [(False, number) for number in reversed(numbers)]
+    forms += [(True, number) for number in numbers]
+    forms = [form for form in forms if train.jit_compile in ("auto", form[0])]
+    return [Execution(*form, name) for name in names for form in forms]
 
 
 def make_updater(config: Config, task: Task, codec: Codec, execution: Execution) -> Updater:
@@ -50,12 +96,9 @@ def _precision(name: str) -> str:
 
 
 def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
-    """Makes the weights with matching names not trainable.
+    """Makes the weights of a built model with matching names of parts not trainable.
 
-    Args:
-        model: the built model.
-        patterns: names of parts; `*` stands for any text. "encoder" is the whole encoder,
-            "*/layer_0" the first layer of each stack.
+    "encoder" is the whole encoder, "*/layer_0" the first layer of each stack.
     """
     weights = {name: weight for name, weight in by_name(model).items() if weight.trainable}
     for pattern in patterns:

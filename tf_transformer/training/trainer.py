@@ -19,26 +19,22 @@ from tf_transformer.config import Config, DataConfig
 from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
-from tf_transformer.run.folder import RunFolder
+from tf_transformer.run.folder import RunFolder, owned
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.metrics import gain
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import strategy as workers
-from tf_transformer.training.autotuning import choose_execution
+from tf_transformer.training.autotuning import choose_execution, number_of_updates
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
-from tf_transformer.training.execution import possible_executions
 from tf_transformer.training.interruption import InterruptionError, StopRequest
-from tf_transformer.training.metrics_log import MetricsLog
-from tf_transformer.training.ownership import owned
 from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
-from tf_transformer.training.progress import TrainingProgress
-from tf_transformer.training.replica_batches import replica_batches
-from tf_transformer.training.samples import Samples
-from tf_transformer.training.setup import initialize, make_updater
+from tf_transformer.training.reports import MetricsLog, TrainingProgress
+from tf_transformer.training.setup import initialize, make_updater, possible_executions
+from tf_transformer.training.strategy import replica_batches
 from tf_transformer.training.update import Updater
-from tf_transformer.training.validation import Validation
+from tf_transformer.training.validation import Samples, Validation
 
 
 @dataclass(frozen=True)
@@ -189,16 +185,13 @@ class _Trainer:
     def run(self, folder: RunFolder, stop: StopRequest, is_trained: bool) -> Result:
         """Trains by intervals, until all updates are made or the scores stop improving.
 
-        Args:
-            folder: the run's folder.
-            stop: whether a signal asks for the end.
-            is_trained: whether the model has the weights of another run and no update yet.
+        `is_trained` says that the model has the weights of another run and no update yet.
         """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
         train, should_stop = self.config.train, self.early_stopping.should_stop
-        interval = train.validate_every or self._updates_per_epoch()
-        steps = train.steps or train.epochs * self._updates_per_epoch()
+        interval = train.validate_every or self.data.train.updates(train.accumulate)
+        steps = number_of_updates(train, self.data.train)
         metrics: dict[str, float] = {}
         log = None
         if self._is_chief:
@@ -228,10 +221,6 @@ class _Trainer:
             stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
         )
-
-    def _updates_per_epoch(self) -> int:
-        """Waits until all examples are tokenised."""
-        return max(1, len(self.data.train) // self.config.train.accumulate)
 
     @property
     def _is_chief(self) -> bool:

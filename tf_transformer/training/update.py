@@ -151,7 +151,10 @@ class Updater:
         """The micro-batches: micro-batch n of N has rows n, n + N, n + 2N, …."""
         count = self.micro_batches
         if self._jit_compile and count > 1:  # equal shapes, so that XLA compiles one function
-            batch = {name: _pad_rows(ids, count) for name, ids in batch.items()}
+            batch = {
+                name: tf.pad(ids, [[0, -tf.shape(ids)[0] % count], [0, 0]])
+                for name, ids in batch.items()
+            }
         return [{name: ids[n::count] for name, ids in batch.items()} for n in range(count)]
 
     def _losses_and_gradients(
@@ -180,11 +183,6 @@ def _if_finite(losses: TokenLosses) -> TokenLosses:
     """The losses, or zeros if they are not finite: the optimizer skips and counts this update."""
     finite = tf.math.is_finite(losses.loss)
     return TokenLosses(*(tf.where(finite, total, 0.0) for total in losses))
-
-
-def _pad_rows(ids: tf.Tensor, count: int) -> tf.Tensor:
-    """The ids with rows of padding, up to a multiple of `count` rows."""
-    return tf.pad(ids, [[0, -tf.shape(ids)[0] % count], [0, 0]])
 
 
 def _token_count(labels: tf.Tensor) -> tf.Tensor:

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from tf_transformer.data.augmentation import copies, letter_case, marks, noise
+from tf_transformer.data.augmentation import copies, noise, typography
 from tf_transformer.data.augmentation.name_lists import NAMES, NAMES_WITHOUT_ACCENTS
 from tf_transformer.data.augmentation.spans import SPANS, draw, is_held_out
 from tf_transformer.data.augmentation.text_augmentation import changes
@@ -43,10 +43,10 @@ def test_a_change_is_a_function_of_pair_and_generator_and_leaves_text(name, pair
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (letter_case.upper, ("IT ISN'T BIG.", "ES IST NICHT GROSS.")),
-        (letter_case.lower, ("it isn't big.", "es ist nicht groß.")),
-        (letter_case.title, ("It Isn't Big.", "Es Ist Nicht Groß.")),
-        (marks.without_end_mark, ("It isn't big", "Es ist nicht groß")),
+        (typography.upper, ("IT ISN'T BIG.", "ES IST NICHT GROSS.")),
+        (typography.lower, ("it isn't big.", "es ist nicht groß.")),
+        (typography.title, ("It Isn't Big.", "Es Ist Nicht Groß.")),
+        (typography.without_end_mark, ("It isn't big", "Es ist nicht groß")),
     ],
 )
 def test_letters_and_marks_of_both_sides(change, expected):
@@ -58,30 +58,30 @@ def test_letters_and_marks_of_both_sides(change, expected):
 )
 def test_the_translation_of_one_or_two_words_keeps_its_case(pair):
     """A word without its sentence is in lower case in English, and in German only if no noun."""
-    assert results(letter_case.lower, pair) == {(pair[0].lower(), pair[1])}
+    assert results(typography.lower, pair) == {(pair[0].lower(), pair[1])}
 
 
 @pytest.mark.parametrize("pair", [("Yes.", "Ja"), ("Yes", "Ja."), ("...", ".")])
 def test_an_end_mark_of_one_side_stays(pair):
-    assert results(marks.without_end_mark, pair) == {pair}
+    assert results(typography.without_end_mark, pair) == {pair}
 
 
 def test_marks_become_typographic_by_the_rules_of_each_language():
-    typography = marks.typography_of("en", "de")
-    texts = results(typography, ("'It's \"hot\"...", 'Es ist "heiß"...'))
+    change = typography.typography_of("en", "de")
+    texts = results(change, ("'It's \"hot\"...", 'Es ist "heiß"...'))
     assert ("‘It’s “hot”…", "Es ist „heiß“…") in texts
     for source, target in texts:
         assert not re.search("[\"']|\\.\\.\\.", source + target)
-    dashes = results(typography, ("He left - at last.", "Er ging - endlich."))
+    dashes = results(change, ("He left - at last.", "Er ging - endlich."))
     assert ("He left — at last.", "Er ging — endlich.") in dashes
     for source, target in dashes:
         assert re.findall("[–—]", source) == re.findall("[–—]", target)
-    unknown = results(marks.typography_of(None, "xx"), ('"a" b', '"c" d'))
+    unknown = results(typography.typography_of(None, "xx"), ('"a" b', '"c" d'))
     assert ("“a” b", "“c” d") in unknown
 
 
 def test_marks_are_added_to_both_sides_of_a_pair_without_any():
-    texts = results(marks.typography_of("en", "de"), ("Well, Tom left.", "Nun, Tom ging."))
+    texts = results(typography.typography_of("en", "de"), ("Well, Tom left.", "Nun, Tom ging."))
     assert {
         ("“Well, Tom left.”", "„Nun, Tom ging.“"),
         ("– Well, Tom left.", "– Nun, Tom ging."),

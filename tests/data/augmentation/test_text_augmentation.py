@@ -9,10 +9,9 @@ import pytest
 
 from tf_transformer import tasks
 from tf_transformer.config import AugmentConfig, Config, DataConfig
-from tf_transformer.data import prefetch
+from tf_transformer.data import batch_sampler
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation, joined
-from tf_transformer.data.augmented_batches import WINDOW
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.batch_sampler import WINDOW, BatchSampler
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.errors import InputError
@@ -188,7 +187,7 @@ def test_a_training_that_resumes_draws_the_same(codec, examples, start):
 
 def test_any_number_of_threads_draws_the_same(codec, examples, monkeypatch):
     several = first_batches(sampler_of(codec, examples, **ALL), WINDOW + 2)
-    monkeypatch.setattr(prefetch, "THREADS", 1)
+    monkeypatch.setattr(batch_sampler, "THREADS", 1)
     assert_same(several, first_batches(sampler_of(codec, examples, **ALL), WINDOW + 2))
 
 

@@ -1,28 +1,26 @@
 """Changes the texts of the batches of a training run at random; see `AugmentConfig`."""
 
 import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tf_transformer.config import AugmentConfig
-from tf_transformer.data.augmentation import copies, letter_case, marks, noise
+from tf_transformer.data.augmentation import copies, noise, typography
 from tf_transformer.data.augmentation.pairs import Change, Pair, happens
+from tf_transformer.data.corpora import UNKNOWN
 from tf_transformer.data.examples import ExampleStream
+from tf_transformer.data.readers import Languages
+from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
 
 MOST_JOINED = 4  # sentences on a line
-FIELDS = ("source", "target")
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
-
-Languages = tuple[str | None, str | None]
-"""Codes of the source and target language, like en; None: unknown."""
-
-UNKNOWN: Languages = (None, None)
 
 
 def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
@@ -32,11 +30,11 @@ def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
     """
     return {
         "names": copies.names,
-        "end_mark": marks.without_end_mark,
-        "upper": letter_case.upper,
-        "title": letter_case.title,
-        "lower": letter_case.lower,
-        "typography": marks.typography_of(*languages),
+        "end_mark": typography.without_end_mark,
+        "upper": typography.upper,
+        "title": typography.title,
+        "lower": typography.lower,
+        "typography": typography.typography_of(*languages),
         "typos": noise.typos,
         "spaces": noise.spaces,
         "copy": copies.copy,
@@ -68,6 +66,7 @@ def changed_texts(
     return dataclasses.replace(stream, start=start)
 
 
+@dataclasses.dataclass(frozen=True)
 class TextAugmentation:
     """Changes examples as text: decodes some of them, changes the texts, and encodes them again.
 
@@ -85,27 +84,20 @@ class TextAugmentation:
         the examples of a window that stay as they are, then the changed ones.
     """
 
-    def __init__(
-        self,
-        rates: AugmentConfig,
-        codec: Codec,
-        max_length: int,
-        seed: int,
-        languages: Languages = UNKNOWN,
-    ):
-        self._join = rates.join
-        self._changes = [
-            (change, rate)
-            for name, change in changes(languages).items()
-            if (rate := getattr(rates, name))
-        ]
-        self._codec = codec
-        self._max_length = max_length
-        self._seed = seed
+    rates: AugmentConfig
+    codec: Codec
+    max_length: int
+    seed: int
+    languages: Languages = UNKNOWN
+
+    @functools.cached_property
+    def _changes(self) -> list[tuple[Change, float]]:
+        made = changes(self.languages).items()
+        return [(change, rate) for name, change in made if (rate := getattr(self.rates, name))]
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
-        rng = np.random.default_rng((self._seed, number, 5))
-        groups = joined(examples, self._join, self._max_length, rng)
+        rng = np.random.default_rng((self.seed, number, 5))
+        groups = joined(examples, self.rates.join, self.max_length, rng)
         drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
         is_drawn = np.any(drawn, axis=0) if drawn else np.zeros(len(groups), bool)
         changed = [i for i, group in enumerate(groups) if len(group) > 1 or is_drawn[i]]
@@ -117,7 +109,7 @@ class TextAugmentation:
         for i in changed:
             parts = [pair for member in groups[i] if (pair := texts[member])]
             if len(parts) == len(groups[i]):
-                pair = marks.one_line(parts, rng) if len(parts) > 1 else parts[0]
+                pair = typography.one_line(parts, rng) if len(parts) > 1 else parts[0]
                 for (change, _), chosen in zip(self._changes, drawn, strict=True):
                     pair = change(pair, rng) if chosen[i] else pair
                 pairs[i] = pair
@@ -127,8 +119,8 @@ class TextAugmentation:
         """The texts of examples; None for an example whose text does not have its ids."""
         taken = examples.taken(np.array(indices, int))
         rows = {name: [row.tolist() for row in taken[name].split()] for name in FIELDS}
-        texts = {name: [self._codec.decode(name, row) for row in rows[name]] for name in FIELDS}
-        again = {name: self._codec.encode_batch(name, texts[name]) for name in FIELDS}
+        texts = {name: [self.codec.decode(name, row) for row in rows[name]] for name in FIELDS}
+        again = {name: self.codec.encode_batch(name, texts[name]) for name in FIELDS}
         return [
             pair if all(again[name][i] == rows[name][i] for name in FIELDS) else None
             for i, pair in enumerate(zip(*texts.values(), strict=True))
@@ -139,11 +131,11 @@ class TextAugmentation:
     ) -> TokenExamples:
         """The examples, with pairs of texts in place of the groups of their numbers."""
         sides = zip(*pairs.values(), strict=True) if pairs else ((), ())
-        encoded = map(self._codec.encode_batch, FIELDS, sides)
+        encoded = map(self.codec.encode_batch, FIELDS, sides)
         rows = [
             (i, *new)
             for i, *new in zip(pairs, *encoded, strict=True)
-            if all(1 < len(row) <= self._max_length and UNK_ID not in row for row in new)
+            if all(1 < len(row) <= self.max_length and UNK_ID not in row for row in new)
         ]
         replaced = {i for i, *_ in rows}
         stays = np.ones(len(examples), bool)
@@ -162,10 +154,8 @@ def joined(
     """Divides examples into groups that are joined to one line; most groups have one example.
 
     Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
-    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`.
-
-    Returns:
-        the indices of the examples of each group.
+    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`. The result has
+    the indices of the examples of each group.
     """
     if not rate:
         return [[i] for i in range(len(examples))]

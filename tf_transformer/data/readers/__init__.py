@@ -49,27 +49,21 @@ def code_in(name: str, longest: int = 2) -> str | None:
 
 @dataclass(frozen=True)
 class Format:
-    """A format of corpora. `register` describes its first fields.
-
-    Attributes:
-        languages: the languages that a corpus names, as of its columns; None: it names none.
-        stored_languages: the languages that the data of a corpus name, which training asks for and
-            stores. The corpus may be loaded for them.
-        needs_languages: whether the reader needs `data.source_language` and
-            `data.target_language`, if a corpus names no languages.
-        may_name_sides: whether a corpus may name its sides in place of the languages. Then these
-            two options are a guess.
-        check: raises an `InputError` if a package that the reader needs is missing.
-    """
+    """A format of corpora. `register` describes its first fields."""
 
     read: Reader
     endings: tuple[str, ...] = ()
     options: tuple[str, ...] = ("path", "columns")
     sides: int = 0
+    # The languages that a corpus names, as of its columns; None: it names none.
     languages: Callable[[Corpus], Languages | None] = of_columns
+    # Those that the data of a corpus name, which training stores; it may be loaded for them.
     stored_languages: Callable[[Corpus], tuple[str, str] | None] = lambda _: None
+    # Whether a corpus that names no languages needs `data.source_language` and `target_language`.
     needs_languages: bool = False
+    # Whether a corpus may name its sides instead. Then these two options are a guess.
     may_name_sides: bool = False
+    # Raises an `InputError` if a package that the reader needs is missing.
     check: Callable[[], None] = lambda: None
 
 

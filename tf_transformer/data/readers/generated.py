@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.config.corpus import GENERATED_PAIRS
+from tf_transformer.config.data import GENERATED_PAIRS
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.errors import InputError

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tf_transformer.data.examples import ExampleStream, Texts
-from tf_transformer.data.skipped import EMPTY, NOT_UTF8, reasons
+from tf_transformer.data.examples import EMPTY, NOT_UTF8, ExampleStream, Texts, reasons
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import decode, read_lines
 
@@ -104,11 +103,8 @@ class Rows:
 def content(*paths: str | os.PathLike, read: Callable[[str], Iterator[bytes]] = read_lines) -> str:
     """Hashes the lines of files. Names, times and compression of the files do not matter.
 
-    It reads each file, but reads an unchanged file only once in a process.
-
-    Args:
-        paths: the files.
-        read: reads the lines of a file.
+    It reads each file, but reads an unchanged file only once in a process. `read` reads the lines
+    of a file.
     """
     hashes = []
     for path in map(pathlib.Path, paths):

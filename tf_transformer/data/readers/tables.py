@@ -57,11 +57,8 @@ def table_rows(path: str, columns: Sequence[str]) -> Iterator[Row]:
     The columns are names, which the first line has; or numbers from 1 on, if the first line is a
     row. A warning on stderr names the first row that seems to have other values than its writer
     meant: values in the quotes of CSV, or more values than the first line. Another one says that
-    the first rows have every value in quotation marks.
-
-    Raises:
-        InputError: if the file is missing or has no rows, if it has no such column or two of them,
-            or if a row has too few columns.
+    the first rows have every value in quotation marks. A missing file, no rows, no such column or
+    two of them, and a row with too few columns are an `InputError`.
     """
     lines = enumerate(read_lines(path), 1)
     has_header = not all(column.isdecimal() and int(column) for column in columns)

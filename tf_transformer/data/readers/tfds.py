@@ -16,10 +16,8 @@ def read_tfds(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
 
     The name of the corpus has its languages, such as wmt14_translate/de-en for German to English.
     Or it is a folder of <language>.<split>.txt files for `tfds.TranslateFolder`, whose source is
-    the language that comes first in the alphabet.
-
-    Raises:
-        InputError: if TFDS cannot load the corpus, or if it has no pairs of texts.
+    the language that comes first in the alphabet. A corpus that TFDS cannot load, or without pairs
+    of texts, is an `InputError`.
     """
     import tensorflow_datasets as tfds  # slow to import, and most runs do not need it
 

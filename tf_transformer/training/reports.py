@@ -1,12 +1,23 @@
-"""The progress of a training run: loss and target tokens per second."""
+"""What a training run reports: its progress, and the log of its validation intervals.
 
+The log goes to metrics.jsonl, TensorBoard and the terminal.
+"""
+
+import json
+import math
 import time
 from collections.abc import Callable, Mapping
 
+import tensorflow as tf
 from tqdm import tqdm
 
+from tf_transformer.errors import InputError
+from tf_transformer.files.reading import literal
+from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.progress_bar import ProgressBar
+from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.update import Updater
+from tf_transformer.training.validation import Samples
 
 FIRST, MEASURED = 20, 100  # updates: the first ones compile; the next ones tell how long all take
 REFRESH = 2.0  # seconds; a GPU waits while the loss is read
@@ -93,3 +104,48 @@ def in_words(seconds: float) -> str:
         return f"{minutes} minute{'s' * (minutes > 1)}"
     hours = seconds / 3600
     return f"{hours:.1f} hours" if hours < 48 else f"{hours / 24:.1f} days"
+
+
+class MetricsLog:
+    """Writes the metrics of each validation interval; removes lines beyond `done` updates."""
+
+    def __init__(self, folder: RunFolder, done: int):
+        self._path = folder.metrics
+        folder.logs.mkdir(parents=True, exist_ok=True)
+        self._writer = tf.summary.create_file_writer(literal(folder.logs))
+        if self._path.exists():
+            kept = folder.load_metrics(done)
+            write_whole(self._path, "".join(map(_line, kept)))
+
+    def write(self, step: int, metrics: Mapping[str, float], samples: Samples = Samples()) -> None:
+        """Writes the metrics of the interval up to update `step`, and samples to TensorBoard."""
+        try:
+            with self._path.open("a", encoding="utf-8") as lines:
+                lines.write(_line({"step": step, **metrics}))
+        except OSError as error:
+            raise InputError(
+                f"{self._path} cannot be written: {error}. Free disk space and give "
+                "the same command again; it resumes from the last checkpoint."
+            ) from error
+        with self._writer.as_default(step=step):
+            for name, value in metrics.items():
+                tf.summary.scalar(name, value)
+            if samples.table:
+                tf.summary.text("samples", samples.table)
+            if samples.picture:
+                tf.summary.image("attention", tf.io.decode_png(samples.picture, 3)[None])
+        self._writer.flush()
+        shown = (
+            f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"
+            for name, value in metrics.items()
+        )
+        tqdm.write(f"update {step}: {', '.join(shown)}")
+
+
+def _line(row: Mapping[str, float | None]) -> str:
+    """A line of JSON; NaN and infinity, which JSON does not have, become null."""
+    finite = {
+        name: None if value is None or not math.isfinite(value) else value
+        for name, value in row.items()
+    }
+    return json.dumps(finite, allow_nan=False) + "\n"

@@ -1,6 +1,7 @@
-"""Reads the options of YAML files from earlier versions."""
+"""Reads what earlier versions wrote: options in YAML files, and weights with numbers."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tf_transformer.config import TaskOptions
@@ -18,6 +19,20 @@ CONSTANTS: dict[str, dict[str, Any]] = {
     "data": {"shard_pairs": 250_000},
     "train": {"consistency_weight": 0.0, "cut_rate": 0.05, "max_skipped": 20},
 }
+# The parts of all models in this order; the first pattern that matches a name counts.
+_PARTS = (
+    *("encoder/embedding/", "encoder/position/", r"encoder_?\d*/", "source_position/"),
+    *("position/", "decoder/", "target_position/", "hidden/", "norm/", "head/"),
+    *("target_embedding/", "source_embedding/", "output_embedding/", "embedding/"),
+)
+# Words of names, in the order in which a layer had its parts.
+_WORDS = (
+    *("stack", "layer", "cell", "attention", "initial", "projection", "final_norm"),
+    *("forward_gru", "backward_gru", "self_attention", "cross_attention", "feed_forward"),
+    *("attention_residual", "cross_residual", "feed_forward_residual"),
+    *("v", "query_key_value", "query", "key_value", "memory", "hidden", "output"),
+    *("embeddings", "table", "kernel", "recurrent_kernel", "bias", "gamma", "beta"),
+)
 
 
 def task_named(options: Any) -> str:
@@ -32,12 +47,8 @@ def task_named(options: Any) -> str:
 def present_options(options: Mapping[str, Any], task: str, trains: bool = False) -> dict[str, Any]:
     """The options of a file; the options of the task are in the group `task`, without its name.
 
-    Options that belong to other tasks, and options that became constants, are left out.
-
-    Args:
-        options: the options in the file, by group.
-        task: the name of the task.
-        trains: whether the options are for training, so that constants need their value.
+    Options that belong to other tasks, and options that became constants, are left out. Options for
+    training (`trains`) need the values of the constants.
     """
     groups: dict[str, Any] = dict(options)
     moved: dict[str, Any] = {}
@@ -67,3 +78,23 @@ def _require_constant(name: str, value: Any, constant: Any) -> None:
 def own_options(options: type[TaskOptions]) -> list[str]:
     """The names of a task's options; `name` is left out."""
     return [name for name in options.__match_args__ if name != "name"]
+
+
+def earlier_order(names: Iterable[str], learned_positions: bool) -> list[str]:
+    """The names of all weights of a model in the order of their numbers, before version 0.3.
+
+    With `model.position` learned, a Transformer had these tables last. Other tables belonged to the
+    stacks.
+    """
+
+    def place(name: str) -> tuple:
+        part = next(i for i, pattern in enumerate(_PARTS) if re.match(pattern, name))
+        is_last = learned_positions and re.match(r"(source|target)_position/", name) is not None
+        return is_last, part, [_place(word) for word in name.split("/")]
+
+    return sorted(names, key=place)
+
+
+def _place(word: str) -> tuple[int, int]:
+    stem, number = re.fullmatch(r"(.*?)(?:_(\d+))?", word).groups()  # type: ignore[union-attr]
+    return _WORDS.index(stem) if stem in _WORDS else -1, int(number or 0)

@@ -1,4 +1,4 @@
-"""Punctuation: end marks, semicolons, and typographic quotation marks and dashes."""
+"""Letter case and punctuation: end marks, semicolons, quotation marks and dashes."""
 
 import operator
 import re
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tf_transformer.data.augmentation.pairs import END_MARK, Change, Pair, chosen, happens
+from tf_transformer.text import capitals
 
 Quotes = tuple[str, str]
 """The opening and the closing quotation mark."""
@@ -79,3 +80,23 @@ def _with_marks(
     if len(_COMMA.findall(source)) == len(_COMMA.findall(target)) == 1:
         ways += [(_COMMA.sub(f" {dash} ", source), _COMMA.sub(f" {dash} ", target))] * 4
     return chosen(ways, rng)
+
+
+def upper(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Writes both sides in upper case."""
+    return pair[0].upper(), pair[1].upper()
+
+
+def lower(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Writes both sides in lower case. If one has fewer than three words, only the source changes.
+
+    A word or two in lower case are usual text: the translation of "house" is "Haus".
+    """
+    source, target = pair
+    is_short = any(len(text.split()) < 3 for text in pair)
+    return source.lower(), target if is_short else target.lower()
+
+
+def title(pair: Pair, rng: np.random.Generator) -> Pair:
+    """Starts every word of both sides with a capital; the other letters stay."""
+    return capitals.title(pair[0]), capitals.title(pair[1])
