@@ -40,14 +40,8 @@ class Ranked(NamedTuple):
 def rank_next(logits: KerasTensor, count: int, so_far: SoFar, options: SearchOptions) -> Ranked:
     """Ranks the next tokens of each hypothesis. Of equally likely tokens, the lower id comes first.
 
-    Args:
-        logits: float tensor (B, W, V); W and V are known.
-        count: number of tokens that are needed.
-        so_far: the hypotheses, and the problem of each sentence.
-        options: the special ids and the constraints.
-
-    Returns:
-        `Ranked` with fields (B, W, k), where k is at least `count` or V.
+    Logits are float (B, W, V), with known W and V. The fields of the result are (B, W, k), where k
+    is at least `count`, the number of tokens that are needed, or V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING, size)
@@ -63,11 +57,9 @@ def rank_together(
     """Ranks the extensions of all hypotheses of a sentence by one token.
 
     Of equally likely extensions, the earlier hypothesis comes first, then the lower id. The
-    arguments are as in `rank_next`; `totals` (B, W) are the log-probabilities so far.
-
-    Returns:
-        `Ranked` with fields (B, k), where k is at least `count` or W·V, and the number of the
-        extended hypothesis, int32 (B, k). Log-probabilities include the totals.
+    arguments are as in `rank_next`; `totals` (B, W) are the log-probabilities so far. The result is
+    `Ranked` with fields (B, k), which include the totals, and the number of each extended
+    hypothesis, int32 (B, k). Here, k is at least `count` or W·V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING * beam_size, beam_size * size)

@@ -70,10 +70,8 @@ class SampleState(NamedTuple):
 def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypotheses:
     """Adds the likeliest next token until the end token or the sentence's limit.
 
-    `beam_search` describes the arguments; the step function has one hypothesis of each sentence.
-
-    Returns:
-        `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
+    `beam_search` describes the arguments; the step function has one hypothesis of each sentence, as
+    the result has. Of equally likely tokens, the lowest id wins.
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -89,14 +87,9 @@ def sample(step: Step, problem: Problem, options: SearchOptions, sampling: Sampl
     The random numbers belong to the problem. So the samples of a sentence depend on its own numbers
     only, and are the same in every batch.
 
-    Args:
-        step: the step function and its first state, for N hypotheses of each sentence.
-        problem: the limits of each sentence, and its random numbers `uniforms` (B, N, L or more).
-        options: the options of the search.
-        sampling: temperature, top_k and top_p, which do not change log-probabilities.
-
-    Returns:
-        `Hypotheses`, sorted by score. Some of them may be equal.
+    `beam_search` describes the arguments. The step function has N hypotheses of each sentence, and
+    `problem.uniforms` is (B, N, L or more). The options of `sampling` do not change
+    log-probabilities. The hypotheses are sorted by score, and some of them may be equal.
 
     Raises:
         InputError: for a problem without random numbers.

@@ -37,10 +37,8 @@ class Manifest:
 def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
     """Reads the manifest of a SavedModel, and checks that a stock server runs the model.
 
-    With `jit_compile`, functions may need XLA, so a server needs its option for XLA.
-
-    Raises:
-        RuntimeError: when no stock server runs the model; the message names ops and functions.
+    With `jit_compile`, functions may need XLA, so a server needs its option for XLA. When no stock
+    server runs the model, a `RuntimeError` names ops and functions.
     """
     manifest = read(saved_model)
     problems = list(manifest.problems)

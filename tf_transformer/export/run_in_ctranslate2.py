@@ -6,9 +6,8 @@
 The first form prints one JSON object per line read: {"translation": ..., "score": ...}. The second
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
-sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path. It runs capitals.py and target_tag.py likewise, and unigrams.py, so
-that the pieces of a text do not depend on the version of sentencepiece.
+sentencepiece, so it runs without TensorFlow. It reads and divides text like the commands, because
+it runs files of the package by their path, such as text_lines.py.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 

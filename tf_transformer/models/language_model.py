@@ -63,11 +63,9 @@ class LanguageModel(PredictsTokens):
         super().__init__(vocabulary_size, config, **kwargs)
         config, policy = self.config, self.dtype_policy
         self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
+        scores = self.position.on_scores()
         self.decoder = Decoder(
-            *(config.decoder, self.position.on_scores()),
-            has_cross_attention=False,
-            dtype=policy,
-            name="decoder",
+            config.decoder, scores, has_cross_attention=False, dtype=policy, name="decoder"
         )
         self.embedding = output = self._embedding("embedding")
         if config.tie_embeddings == "none":

@@ -11,6 +11,9 @@ from tf_transformer.layers.later.biased_embedding import BiasedEmbedding, ZeroSt
 from tf_transformer.models.padding import put_back, tokens_first
 from tf_transformer.models.reads_ids import ReadsIds
 
+SourceAndTarget = tuple[KerasTensor, KerasTensor]
+"""Ids, int (B, S) and (B, T)."""
+
 
 class PredictsTokens(ReadsIds):
     """The base class of models that predict tokens. All logits are computed here.
@@ -100,15 +103,13 @@ class PredictsTargets(PredictsTokens):
             if not embedding.built:
                 embedding.build((None, None))
 
-    def call(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> KerasTensor:
+    def call(self, inputs: SourceAndTarget, training: bool | None = None) -> KerasTensor:
         source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
         target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
         return self.logits(put_back(states, places))
 
-    def run(self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None) -> Any:
+    def run(self, inputs: SourceAndTarget, training: bool | None = None) -> Any:
         """Like a call, but returns a record with `states` in place of logits."""
         raise NotImplementedError
 

@@ -1,7 +1,7 @@
 """Language modelling: learns from lines of text with a decoder-only model, tests perplexity."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, ClassVar, cast
@@ -12,7 +12,7 @@ from keras import ops
 from tf_transformer.config import Config, Corpus, DecodeConfig
 from tf_transformer.config.task import LanguageModelingOptions
 from tf_transformer.data.corpora import load_examples, read_test
-from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.examples import ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
@@ -62,10 +62,6 @@ class TextTask(Task):
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
-    def test_set(self, examples: Examples) -> TestSet:
-        """The texts of examples, as inputs and as references."""
-        return TestSet(examples["text"], examples["text"])
-
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         model = self.Model(codec.size("text"), config.model, dtype=dtype)
         model.build()
@@ -83,6 +79,10 @@ class LanguageModeling(TextTask):
 
     Options = LanguageModelingOptions
     Model = LanguageModel
+    summary = (
+        "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
+        "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
+    )
 
     def complete(self, config: Config) -> Config:
         """Limits contexts to the length in training, and validation to the loss."""
@@ -149,12 +149,6 @@ class LanguageModeling(TextTask):
         scores = [next(of_texts) if scored else TextScore(0.0, 0) for scored in has_text]
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
-            "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
-        ).format(**scores)
 
 
 LANGUAGE_MODELING = LanguageModeling()

@@ -1,6 +1,6 @@
 """Masked language modelling: restores masked words of plain text (Devlin et al. 2019)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import keras
@@ -36,6 +36,10 @@ class MaskedLanguageModeling(TextTask):
     Options = MaskedLanguageModelingOptions
     Model = MaskedLanguageModel
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
+    summary = (
+        "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
+        "accuracy {masked_accuracy:.3f}"
+    )
 
     def complete(self, config: Config) -> Config:
         require_cross_entropy(config.train)
@@ -87,12 +91,6 @@ class MaskedLanguageModeling(TextTask):
     def default_metric(self, references: Sequence[str]) -> str:
         """The validation loss, because it counts all validation texts."""
         return "loss"
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
-            "accuracy {masked_accuracy:.3f}"
-        ).format(**scores)
 
 
 MASKED_LANGUAGE_MODELING = MaskedLanguageModeling()
