@@ -130,23 +130,18 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
 
 
 def _run(
-    step: Step,
-    problem: Problem,
-    options: SearchOptions,
-    hypotheses: int,
-    count: int,
-    choose: Choose,
+    step: Step, problem: Problem, options: SearchOptions, hypotheses: int, k: int, choose: Choose
 ) -> Hypotheses:
     """Runs a search of a number of hypotheses of each sentence.
 
-    `choose` selects the next token of each from the `count` likeliest tokens; 0: from all.
+    `choose` selects the next token of each from the k likeliest tokens; 0: from all.
     """
     special = options.special
 
     def extend(now: SampleState) -> SampleState:
         logits, state = step.function(now.tokens, now.state, now.index)
         so_far = SoFar(now.ids, now.index, now.problem)
-        ranked = rank_next(logits, count or logits.shape[-1], so_far, options)
+        ranked = rank_next(logits, k or logits.shape[-1], so_far, options)
         uniforms = now.problem.uniforms
         numbers = () if is_off(uniforms) else ops.take(uniforms, now.index, axis=2)
         tokens, log_p = choose(ranked, numbers)

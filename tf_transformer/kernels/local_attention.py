@@ -108,12 +108,10 @@ def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTens
 
 
 class Blocks:
-    """Divides a sequence of T positions into n blocks of c positions; each becomes a batch row.
+    """Divides sequences, `like` (B, H, T, K), into n blocks of c positions as rows of the batch.
 
     A block is as long as the window reaches to one side. So a query finds all of its window in its
     own block and the two blocks beside it.
-
-    `like` (B, H, T, K) gives the sizes.
     """
 
     def __init__(self, like: KerasTensor, window: Window):

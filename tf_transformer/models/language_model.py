@@ -82,9 +82,8 @@ class LanguageModel(PredictsTokens):
         for embedding in (self.embedding, self.output_embedding):
             if not embedding.built:
                 embedding.build((None, None))
-        self.position.build(states)
-        self.dropout.build(states)
-        self.decoder.build(states)
+        for part in (self.position, self.dropout, self.decoder):
+            part.build(states)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         ids, places = tokens_first(ids, self.vocabulary_size)

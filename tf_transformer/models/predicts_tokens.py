@@ -64,10 +64,6 @@ class PredictsTargets(PredictsTokens):
         """Makes the embeddings of target, source and output (paper section 3.4).
 
         `tie_embeddings` of the configuration says which of them share one layer.
-
-        Raises:
-            ValueError: if a size is not positive, or if source and target share a matrix but not a
-                size.
         """
         config, target_size = self.config, self.vocabulary_size
         source_size = self.source_vocabulary_size

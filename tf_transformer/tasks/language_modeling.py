@@ -158,10 +158,8 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
     """The perplexity exp(-ln p / N) of texts, where N counts tokens, words or bytes.
 
     The texts are lines that the tokenizer has normalized. The end of a line is a token. It also
-    counts as a word, and as a byte (the newline). A score with 0 tokens is that of a blank line.
-
-    Raises:
-        InputError: without a text.
+    counts as a word, and as a byte (the newline). A score with 0 tokens is that of a blank line. No
+    text is an `InputError`.
 
     Example:
         >>> found = perplexities(["a bc"], [TextScore(-6.0 * math.log(2.0), 4)])

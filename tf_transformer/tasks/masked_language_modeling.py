@@ -70,10 +70,8 @@ class MaskedLanguageModeling(TextTask):
         """Restores masked words: the texts, and scores of the masked ids.
 
         masked_perplexity is exp of the mean negative log-probability of masked ids.
-        masked_accuracy is the share of them that are restored correctly, 0 to 1.
-
-        Raises:
-            InputError: when no word is masked.
+        masked_accuracy is the share of them that are restored correctly, 0 to 1. It is an
+        `InputError` if no word is masked.
         """
         predictor = cast(MaskedPredictor, predictor)
         restored = predictor.restore(test.inputs, progress)

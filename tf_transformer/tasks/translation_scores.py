@@ -69,9 +69,6 @@ class Bleu:
         Returns:
             baseline_bleu: the BLEU of the other system. p_value, with resamples: the probability of
             such a difference in BLEU, or a larger one, between equal systems (two-sided).
-
-        Raises:
-            InputError: as `score`, and for unequal numbers of translations.
         """
         texts = Texts.of(predictions, references, self.options)
         _require_as_many("a translation of the baseline", baseline, predictions)
