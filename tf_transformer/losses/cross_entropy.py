@@ -80,9 +80,6 @@ class CrossEntropy:
         label_smoothing: ε, the weight of the uniform distribution in the target distribution.
         word_dropout: hides input tokens in training; None: hides nothing.
 
-    Attributes:
-        variables: random states, which a checkpoint must hold.
-
     Example:
         >>> from tf_transformer.models.transformer import Transformer
         >>> model = Transformer(vocabulary_size=11)
@@ -95,6 +92,7 @@ class CrossEntropy:
     def __init__(self, label_smoothing: float = 0.0, word_dropout: WordDropout | None = None):
         self.label_smoothing = label_smoothing
         self.word_dropout = word_dropout
+        # Random states, which a checkpoint must hold.
         self.variables = list(word_dropout.variables) if word_dropout else []
 
     def losses(

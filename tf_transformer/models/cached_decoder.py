@@ -43,13 +43,8 @@ class DecoderParts(NamedTuple):
 class CachedDecoder:
     """A decoder as a step function. A subclass computes what all steps share, and `start`.
 
-    `decoding.StepFunction` describes the call.
-
-    Args:
-        parts: the parts of a built model.
-        options: sizes of the search. On JAX, shapes are always static.
-        most: number of positions.
-        columns: number of columns in the cache at the start; None: there is no prompt.
+    `decoding.StepFunction` describes the call. There are at most `most` positions. The cache has a
+    number of `columns` at the start; None: there is no prompt. On JAX, shapes are always static.
     """
 
     def __init__(

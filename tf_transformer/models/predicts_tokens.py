@@ -16,13 +16,9 @@ SourceAndTarget = tuple[KerasTensor, KerasTensor]
 
 
 class PredictsTokens(ReadsIds):
-    """The base class of models that predict tokens. All logits are computed here.
+    """The base class of models that predict tokens. All logits are computed here."""
 
-    Attributes:
-        output_embedding: the embedding; its transposed matrix is the output projection.
-    """
-
-    output_embedding: TokenEmbedding
+    output_embedding: TokenEmbedding  # its transposed matrix is the output projection
 
     def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None, **options: Any):
         super().__init__(**options)

@@ -28,15 +28,11 @@ _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
 
 
 class TextTask(Task):
-    """A task whose examples are single texts, such as the lines of a file.
-
-    Attributes:
-        Model: the class of the models.
-    """
+    """A task whose examples are single texts, such as the lines of a file."""
 
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
-    Model: ClassVar[Callable[..., keras.Model]]
+    Model: ClassVar[Callable[..., keras.Model]]  # the class of the models
 
     def load_splits(self, config: Config) -> Splits:
         """The texts of the corpora; see `DataConfig`."""
