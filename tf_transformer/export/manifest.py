@@ -44,9 +44,8 @@ def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
     problems = list(manifest.problems)
     if manifest.compiled_functions and not jit_compile:
         problems.append(
-            "XLA must compile "
-            + ", ".join(manifest.compiled_functions)
-            + "; only a server with --xla_cpu_compilation_enabled=true does this"
+            f"XLA must compile {', '.join(manifest.compiled_functions)}; only a server with "
+            "--xla_cpu_compilation_enabled=true does this"
         )
     if problems:
         raise RuntimeError(f"no stock TF Serving runs {saved_model}: " + "; ".join(problems) + ".")

@@ -101,12 +101,14 @@ def is_marian(folder: pathlib.Path) -> bool:
 
 def read(folder: pathlib.Path) -> imported.Imported:
     """Reads a folder with decoder.yml, or with one file that ends in .decoder.yml."""
-    weights, vocabulary_files, search = find_files(folder)
+    weights, files, search = find_files(folder)
     arrays = read_arrays(weights)
     options, notes = model_options(arrays, weights)
     (source, target, output), used = _matrices(arrays, options)
-    vocabularies = _vocabularies(vocabulary_files, len(source), len(target))
-    sentencepiece = _sentencepiece(folder, vocabulary_files)
+    of_source = of_target = _vocabulary(files[0], len(source))
+    if files[0] != files[1] or len(source) != len(target):
+        of_target = _vocabulary(files[1], len(target))
+    sentencepiece = _sentencepiece(folder, files)
     bias = array_of(arrays, BIAS, (1, len(target)), weights)
     notes.append(f"{weights.name}: dropout, which Marian does not store, is 0.1 for training")
     if unread := sorted(key for key in search.keys() - SEARCH if search[key]):
@@ -118,7 +120,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
         MARIAN,
         {*used, BIAS, OPTIONS},
         imported.Embeddings(source, target, output, bias[0]),
-        vocabularies,
+        (of_source, of_target),
         sentencepiece,
         options={
             "num_layers": options.number("dec-depth"),
@@ -214,15 +216,6 @@ def _matrices(arrays: Arrays, options: Options) -> tuple[list[np.ndarray], set[s
         name = EMBEDDING["output"]
         output = array_of(arrays, name, (size, rows), path).T
     return [*matrices, output], {*names, name}
-
-
-def _vocabularies(
-    paths: imported.Paths, source_size: int, target_size: int
-) -> imported.Vocabularies:
-    source = _vocabulary(paths[0], source_size)
-    if paths[0] == paths[1] and source_size == target_size:
-        return source, source
-    return source, _vocabulary(paths[1], target_size)
 
 
 def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:

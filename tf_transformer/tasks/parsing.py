@@ -97,7 +97,7 @@ class Parsing(EncoderDecoderTask):
         """A codec with pieces of words, and a piece for each action of trees."""
         tokenizer = Tokenizer.train(
             (sentence for sentence, _ in stream),
-            symbols=symbols(_labels(stream), _linearization(config)),
+            symbols=symbols(_labels(stream), cast(ParsingOptions, config.task).linearization),
             **config.data.tokenizer_options,
         )
         return Codec(tokenizer)
@@ -124,14 +124,10 @@ class Parsing(EncoderDecoderTask):
         return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        return {"parsing": {"linearization": _linearization(config)}}
+        return {"parsing": {"linearization": cast(ParsingOptions, config.task).linearization}}
 
 
 PARSING = Parsing()
-
-
-def _linearization(config: Config) -> str:
-    return cast(ParsingOptions, config.task).linearization
 
 
 def _labels(stream: ExampleStream) -> set[str]:
