@@ -27,15 +27,20 @@ class TokenLosses(NamedTuple):
 
 
 def token_losses(
-    labels: KerasTensor, states: KerasTensor, embeddings: KerasTensor, label_smoothing: float = 0.0
+    labels: KerasTensor,
+    states: KerasTensor,
+    embeddings: KerasTensor,
+    label_smoothing: float = 0.0,
+    pad_id: int = PAD_ID,
 ) -> TokenLosses:
     """Cross-entropy against (1 - ε) · label + ε · uniform over the vocabulary (section 5.4).
 
     Args:
-        labels: int tensor (B, T); 0 = padding, which does not count.
+        labels: int tensor (B, T); `pad_id` where there is no token.
         states: float tensor (B, T, D). The logits are its products with the embeddings.
         embeddings: float tensor (V, D).
         label_smoothing: ε.
+        pad_id: the label of padding, which does not count.
 
     Example:
         >>> states, embeddings = np.zeros((1, 2, 3), "float32"), np.ones((4, 3), "float32")
@@ -46,7 +51,7 @@ def token_losses(
     labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
     states = flatten_positions(ops.convert_to_tensor(states))  # (N, D)
     embeddings = ops.convert_to_tensor(ops.cast(embeddings, states.dtype))  # (V, D)
-    real = ops.not_equal(labels, PAD_ID)  # (N,)
+    real = ops.not_equal(labels, pad_id)  # (N,)
     values = kernels.current().cross_entropy(labels, states, embeddings, label_smoothing)
     return sums_over_real(values, real)
 
