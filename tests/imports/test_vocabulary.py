@@ -16,7 +16,7 @@ import tensorflow_text as tf_text
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tf_transformer.export import run_in_ctranslate2, to_ctranslate2
+from tf_transformer.export import run_in_ctranslate2
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings, clean
@@ -94,7 +94,7 @@ def test_ids_are_decoded_as_the_original_decodes_their_pieces(pair, data):
 def test_the_program_for_ctranslate2_reads_the_same_pieces(pair, text):
     """CTranslate2 has the vocabulary alone; other pieces are unknown."""
     tokenizer = pair.tokenizer
-    ids = {piece: token for token, piece in enumerate(to_ctranslate2.vocabulary(tokenizer))}
+    ids = {piece: token for token, piece in enumerate(tokenizer.pieces)}
     pieces = run_in_ctranslate2.Pieces(sentencepiece.SentencePieceProcessor, tokenizer.model)
     (found,) = pieces([split_tag(run_in_ctranslate2.clean(text), pieces.tags)])
     assert [ids.get(piece, UNK_ID) for piece in found] == tokenizer.encode(text)[:-1]

@@ -8,8 +8,7 @@ from keras import ops
 
 from tf_transformer.config import ModelConfig, TrainConfig
 from tf_transformer.losses.consistency import RDrop, SimCut, make_loss
-from tf_transformer.losses.cross_entropy import CrossEntropy
-from tf_transformer.losses.word_dropout import HIDDEN_ID, WordDropout
+from tf_transformer.losses.cross_entropy import HIDDEN_ID, CrossEntropy, WordDropout
 from tf_transformer.models.transformer import Transformer
 
 LABELS = np.int32([[1, 3, 0], [2, 0, 0]])

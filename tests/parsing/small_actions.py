@@ -14,10 +14,10 @@ class Vocabulary:
 
     def __init__(self, linearization: str, labels=LABELS):
         ordinary = ["<pad>", "<s>", "</s>", "<unk>", "▁a", "▁b", "b"]
-        self._names = [*ordinary, *symbols(labels, linearization)]
-        self.vocabulary_size = len(self._names)
-        self.is_symbol = range(len(ordinary), len(self._names)).__contains__
-        self.piece, self.id = self._names.__getitem__, self._names.index
+        self.pieces = [*ordinary, *symbols(labels, linearization)]
+        self.vocabulary_size = len(self.pieces)
+        self.is_symbol = range(len(ordinary), len(self.pieces)).__contains__
+        self.piece, self.id = self.pieces.__getitem__, self.pieces.index
 
 
 def small_actions(linearization: str, labels=LABELS) -> Actions:

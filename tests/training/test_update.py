@@ -10,8 +10,7 @@ import tensorflow as tf
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.losses.consistency import SimCut
-from tf_transformer.losses.cross_entropy import CrossEntropy
-from tf_transformer.losses.word_dropout import WordDropout
+from tf_transformer.losses.cross_entropy import CrossEntropy, WordDropout
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.sequences import shift_right

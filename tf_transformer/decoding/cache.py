@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer.decoding.problem import Size
 from tf_transformer.kernels.local_attention import zero_padded
 from tf_transformer.layers.stored import KeyValue, Stored
 from tf_transformer.machine.thresholds import COMPACTION_INTERVAL
@@ -44,9 +45,7 @@ class Cache:
         window: number of latest positions that steps attend to; None: all.
     """
 
-    def __init__(
-        self, beam_size: int, columns: int | KerasTensor | None = None, window: int | None = None
-    ):
+    def __init__(self, beam_size: int, columns: Size | None = None, window: int | None = None):
         self.beam_size = beam_size
         self.columns = 0 if columns is None else columns
         self.window = window
@@ -56,10 +55,9 @@ class Cache:
     def start(self, stored: list[Any], visible: KerasTensor | None) -> Kept:
         """Makes the cache before the first step.
 
-        Args:
-            stored: for each layer, the keys and values of the prompt's P columns, `KeyValue`
-                (B, G, P, K), or its state (B, 1, ...). P may be 0.
-            visible: bool tensor (B, 1, P), False for padding; None if P is 0.
+        For each layer, `stored` has keys and values of the prompt's P columns, `KeyValue`
+        (B, G, P, K), or its state (B, 1, ...). `visible` is bool (B, 1, P), False for padding. P
+        may be 0, with None for `visible`.
         """
         raise NotImplementedError
 
@@ -71,7 +69,7 @@ class Cache:
         """Stores the keys and values that a step has returned for each layer."""
         raise NotImplementedError
 
-    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+    def resize(self, kept: Kept, steps: Size) -> Kept:
         """Changes the capacity to a number of steps, if the cache has one."""
         return kept
 

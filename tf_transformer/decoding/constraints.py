@@ -40,18 +40,12 @@ class Ranked(NamedTuple):
 def rank_next(logits: KerasTensor, count: int, so_far: SoFar, options: SearchOptions) -> Ranked:
     """Ranks the next tokens of each hypothesis. Of equally likely tokens, the lower id comes first.
 
-    Args:
-        logits: float tensor (B, W, V); W and V are known.
-        count: number of tokens that are needed.
-        so_far: the hypotheses, and the problem of each sentence.
-        options: the special ids and the constraints.
-
-    Returns:
-        `Ranked` with fields (B, W, k), where k is at least `count` or V.
+    Logits are float (B, W, V), with known W and V. The fields of the result are (B, W, k), where k
+    is at least `count`, the number of tokens that are needed, or V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING, size)
-    values, tokens = _rank(logits, None, 1, count, so_far, options)
+    values, tokens = _rank(logits, None, count, so_far, options)
     values, tokens = (ops.reshape(field, (-1, beam_size, count)) for field in (values, tokens))
     excluded = _excluded(tokens, so_far, options.special)
     return Ranked(ops.where(excluded, NEG_INF, values), tokens)
@@ -63,38 +57,31 @@ def rank_together(
     """Ranks the extensions of all hypotheses of a sentence by one token.
 
     Of equally likely extensions, the earlier hypothesis comes first, then the lower id. The
-    arguments are as in `rank_next`; `totals` (B, W) are the log-probabilities so far.
-
-    Returns:
-        `Ranked` with fields (B, k), where k is at least `count` or W·V, and the number of the
-        extended hypothesis, int32 (B, k). Log-probabilities include the totals.
+    arguments are as in `rank_next`; `totals` (B, W) are the log-probabilities so far. The result is
+    `Ranked` with fields (B, k), which include the totals, and the number of each extended
+    hypothesis, int32 (B, k). Here, k is at least `count` or W·V.
     """
     beam_size, size = logits.shape[1:]
     count = min(count + EXCLUDED_AFTER_RANKING * beam_size, beam_size * size)
-    values, places = _rank(logits, totals, beam_size, count, so_far, options)
+    values, places = _rank(logits, totals, count, so_far, options)
     tokens = places % size
     excluded = _excluded(tokens[:, None], so_far, options.special)[:, 0]
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
 def _rank(
-    logits: KerasTensor,
-    totals: KerasTensor | None,
-    rows: int,
-    count: int,
-    so_far: SoFar,
-    options: SearchOptions,
+    logits: KerasTensor, totals: KerasTensor | None, k: int, so_far: SoFar, options: SearchOptions
 ) -> tuple[KerasTensor, KerasTensor]:
-    """Ranks the tokens of each group of `rows` hypotheses: values and indices (G, count)."""
-    size = logits.shape[-1]
+    """Ranks the tokens of all hypotheses, or of each without totals: values and indices (G, k)."""
+    rows, size = logits.shape[1] if totals is not None else 1, logits.shape[-1]
     logits = ops.cast(logits, "float32")
     if not _changes_all(so_far.problem, options.constraints):
         grouped = logits if logits.shape[1] == rows else ops.reshape(logits, (-1, rows, size))
-        return kernels.current().rank_tokens(grouped, totals, count)
+        return kernels.current().rank_tokens(grouped, totals, k)
     allowed = constrained(logits, so_far, options)
     if totals is not None:
         allowed = allowed + totals[..., None]
-    return kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), count)
+    return kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), k)
 
 
 def _excluded(tokens: KerasTensor, so_far: SoFar, special: SpecialIds) -> KerasTensor:

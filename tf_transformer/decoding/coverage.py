@@ -26,12 +26,8 @@ def no_coverage(source: KerasTensor, options: StepOptions) -> KerasTensor | tupl
 def coverage_penalty(coverage: KerasTensor, is_source: KerasTensor, beta: float) -> KerasTensor:
     """β Σ ln(min(coverage, 1)) over the source tokens (Wu et al. 2016, equation 14).
 
-    It is float32 (B, W), at most 0, and is added to the scores of hypotheses that end.
-
-    Args:
-        coverage: float tensor (B, W, S), the attention to each source token, added up over steps.
-        is_source: bool tensor (B, 1, S), False at padding.
-        beta: β.
+    The coverage (B, W, S) is the attention to each source token, added up over steps. `is_source`
+    is bool (B, 1, S), False at padding. The result is float32 (B, W), at most 0.
     """
     covered = ops.clip(coverage, 1e-9, 1.0)
     return beta * ops.sum(ops.where(is_source, ops.log(covered), 0.0), axis=-1)

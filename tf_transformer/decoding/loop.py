@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer.decoding.problem import CacheSchedule, Hypotheses, SearchOptions
+from tf_transformer.decoding.problem import CacheSchedule, Hypotheses, SearchOptions, Size
 from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
 # A NamedTuple with `state`, the scalar `index`, and `done`, bool (B,), True for sentences with a
@@ -27,18 +27,18 @@ def run_search(
     are enough of the batch to pay for a copy of the state. The size of the batch must be able to
     change, so XLA, JAX and TensorFlow graphs with a known size need False.
 
-    Args:
-        extend: runs one step: takes a state and returns the next one.
-        start: the state before the first step.
-        result: takes a state and returns its hypotheses.
-        options: the largest number of steps, and whether finished sentences leave the batch.
-        cache_schedule: the capacities of a static state, only without `drop_finished`. None: the
-            state has capacity for the whole search.
+    `extend` runs one step: from `start` or a later state to the next one. `result` takes a state
+    and returns its hypotheses. A `cache_schedule` is for searches without `drop_finished`; without
+    one, the state has capacity for the whole search.
     """
     max_length = options.max_length
     if not options.drop_finished:
         schedule = cache_schedule or CacheSchedule((max_length,), lambda state, _: state)
-        return result(_run_with_capacities(extend, start, schedule))
+        for length in schedule.capacities:  # one loop for each capacity of the state
+            start = start._replace(state=schedule.resize(start.state, length))
+            is_running = functools.partial(_is_running, max_length=length)
+            (start,) = ops.while_loop(is_running, lambda now: (extend(now),), (start,))
+        return result(start)
 
     def mostly_live(now: State) -> KerasTensor:
         running = ops.cast(ops.logical_not(now.done), "float32")  # (B,)
@@ -68,16 +68,5 @@ def run_search(
     return results
 
 
-def _run_with_capacities(
-    extend: Callable[[State], State], now: State, schedule: CacheSchedule
-) -> State:
-    """Runs one loop for each capacity of the state."""
-    for length in schedule.capacities:
-        now = now._replace(state=schedule.resize(now.state, length))
-        is_running = functools.partial(_is_running, max_length=length)
-        (now,) = ops.while_loop(is_running, lambda now: (extend(now),), (now,))
-    return now
-
-
-def _is_running(now: Any, max_length: int | KerasTensor) -> KerasTensor:
+def _is_running(now: Any, max_length: Size) -> KerasTensor:
     return ops.logical_and(now.index < max_length, ops.logical_not(ops.all(now.done)))

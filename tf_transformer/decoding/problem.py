@@ -6,7 +6,7 @@ model. It gets a problem for each sentence, and options for all of them.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from keras import KerasTensor, ops
 
@@ -14,6 +14,9 @@ from tf_transformer.errors import InputError
 
 # The log-probability of excluded tokens. It is finite, so that no score is infinite or NaN.
 NEG_INF = -1e9
+
+Size: TypeAlias = int | KerasTensor
+"""A size that is known, or an int32 scalar."""
 
 
 class StepState(NamedTuple):
@@ -27,7 +30,8 @@ class StepState(NamedTuple):
     per_sentence: Any = ()  # shared by the hypotheses of a sentence, never reordered
 
 
-StepFunction = Callable[[KerasTensor, StepState, KerasTensor], tuple[KerasTensor, StepState]]
+StepResult = tuple[KerasTensor, StepState]
+StepFunction = Callable[[KerasTensor, StepState, KerasTensor], StepResult]
 """step(ids (B, W), state, index) -> (logits (B, W, V) of the next tokens, new state).
 
 `ids` are the newest tokens. `index` is their position, an int32 scalar; the start token is at 0.
@@ -38,9 +42,9 @@ class StepOptions(NamedTuple):
     """The sizes and options of a search, from which a model makes its step function."""
 
     beam_size: int  # W, hypotheses of each sentence
-    max_length: int | KerasTensor  # largest number of steps
+    max_length: Size  # largest number of steps
     static_shapes: bool = False  # whether tensors keep their shapes in all steps, as XLA needs
-    capacity: int | KerasTensor | None = None  # steps that static shapes have room for at first
+    capacity: Size | None = None  # steps that static shapes have room for at first
     coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
 
 
@@ -50,8 +54,8 @@ class CacheSchedule(NamedTuple):
     The cost of a step grows with the capacity, and most searches end long before their limit.
     """
 
-    capacities: Sequence[int | KerasTensor]  # numbers of positions, smallest first
-    resize: Callable[[StepState, int | KerasTensor], StepState]  # changes a state's capacity
+    capacities: Sequence[Size]  # numbers of positions, smallest first
+    resize: Callable[[StepState, Size], StepState]  # changes a state's capacity
 
 
 class SpecialIds(NamedTuple):
@@ -184,7 +188,7 @@ class SearchOptions:
     change it between calls of one graph. Without a beam, the penalty scales scores only.
     """
 
-    max_length: int | KerasTensor  # the largest limit of the sentences, L; may be an int32 scalar
+    max_length: Size  # the largest limit of the sentences, L; may be an int32 scalar
     special: SpecialIds
     beam_size: int = 4  # live hypotheses of a sentence in a beam search, W
     num_hypotheses: int = 1  # the number that a beam search returns, N <= W

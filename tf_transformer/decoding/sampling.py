@@ -70,10 +70,8 @@ class SampleState(NamedTuple):
 def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypotheses:
     """Adds the likeliest next token until the end token or the sentence's limit.
 
-    `beam_search` describes the arguments; the step function has one hypothesis of each sentence.
-
-    Returns:
-        `Hypotheses` with N = 1. Of equally likely tokens, the lowest id wins.
+    `beam_search` describes the arguments; the step function has one hypothesis of each sentence, as
+    the result has. Of equally likely tokens, the lowest id wins.
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
@@ -89,14 +87,9 @@ def sample(step: Step, problem: Problem, options: SearchOptions, sampling: Sampl
     The random numbers belong to the problem. So the samples of a sentence depend on its own numbers
     only, and are the same in every batch.
 
-    Args:
-        step: the step function and its first state, for N hypotheses of each sentence.
-        problem: the limits of each sentence, and its random numbers `uniforms` (B, N, L or more).
-        options: the options of the search.
-        sampling: temperature, top_k and top_p, which do not change log-probabilities.
-
-    Returns:
-        `Hypotheses`, sorted by score. Some of them may be equal.
+    `beam_search` describes the arguments. The step function has N hypotheses of each sentence, and
+    `problem.uniforms` is (B, N, L or more). The options of `sampling` do not change
+    log-probabilities. The hypotheses are sorted by score, and some of them may be equal.
 
     Raises:
         InputError: for a problem without random numbers.
@@ -137,23 +130,18 @@ def kept_probabilities(log_p: KerasTensor, sampling: Sampling) -> KerasTensor:
 
 
 def _run(
-    step: Step,
-    problem: Problem,
-    options: SearchOptions,
-    hypotheses: int,
-    count: int,
-    choose: Choose,
+    step: Step, problem: Problem, options: SearchOptions, hypotheses: int, k: int, choose: Choose
 ) -> Hypotheses:
     """Runs a search of a number of hypotheses of each sentence.
 
-    `choose` selects the next token of each from the `count` likeliest tokens; 0: from all.
+    `choose` selects the next token of each from the k likeliest tokens; 0: from all.
     """
     special = options.special
 
     def extend(now: SampleState) -> SampleState:
         logits, state = step.function(now.tokens, now.state, now.index)
         so_far = SoFar(now.ids, now.index, now.problem)
-        ranked = rank_next(logits, count or logits.shape[-1], so_far, options)
+        ranked = rank_next(logits, k or logits.shape[-1], so_far, options)
         uniforms = now.problem.uniforms
         numbers = () if is_off(uniforms) else ops.take(uniforms, now.index, axis=2)
         tokens, log_p = choose(ranked, numbers)

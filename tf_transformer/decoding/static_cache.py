@@ -9,6 +9,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer import kernels
 from tf_transformer.decoding.cache import Cache, Kept, Step
+from tf_transformer.decoding.problem import Size
 from tf_transformer.kernels.attention import Dropout, HeadOutput
 from tf_transformer.layers.stored import KeyValue
 
@@ -70,11 +71,7 @@ class StaticCache(Cache):
     """
 
     def __init__(
-        self,
-        beam_size: int,
-        groups: int,
-        columns: int | KerasTensor | None = None,
-        window: int | None = None,
+        self, beam_size: int, groups: int, columns: Size | None = None, window: int | None = None
     ):
         super().__init__(beam_size, columns, window)
         self.groups = groups
@@ -98,13 +95,13 @@ class StaticCache(Cache):
     def commit(self, step: Step, stored: list[StaticKeyValue]) -> Kept:
         return Kept(step.kept.per_hypothesis, [layer.arrays for layer in stored])
 
-    def resize(self, kept: Kept, steps: int | KerasTensor) -> Kept:
+    def resize(self, kept: Kept, steps: Size) -> Kept:
         rows = self.columns + limited(steps, self.window) * self.beam_size
         ancestors, arrays = kept
         layers = [StaticArrays(_pad(key, rows, 2), _pad(value, rows, 1)) for key, value in arrays]
         return Kept(_pad(ancestors, rows, 2), layers)
 
-    def _positions(self, rows: int | KerasTensor, index: KerasTensor) -> KerasTensor:
+    def _positions(self, rows: Size, index: KerasTensor) -> KerasTensor:
         """The position of each row at a step, int32 (1, R); any number for unwritten rows."""
         columns = self.columns
         places = ops.arange(rows, dtype="int32") - columns
@@ -114,14 +111,14 @@ class StaticCache(Cache):
         return (columns + ops.where(places < 0, places, steps))[None]
 
 
-def limited(count: int | KerasTensor, window: int | None) -> int | KerasTensor:
+def limited(count: Size, window: int | None) -> Size:
     """`count`, or `window` if there is a window and it is smaller."""
     if window is None:
         return count
     return min(window, count) if isinstance(count, int) else ops.minimum(window, count)
 
 
-def _pad(x: KerasTensor, size: int | KerasTensor, axis: int) -> KerasTensor:
+def _pad(x: KerasTensor, size: Size, axis: int) -> KerasTensor:
     """Pads `x` with zeros at the end of an axis, up to a size."""
     shape = list(ops.shape(x))
     shape[axis] = size - shape[axis]

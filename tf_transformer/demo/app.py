@@ -139,8 +139,7 @@ async def read_json(request: Request) -> dict[str, Any]:
         content = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise HTTPException(400, f"The request is not JSON: {error}.") from error
-    if not isinstance(content, dict):
-        raise HTTPException(400, 'Expected a JSON object like {"texts": ["one line"]}.')
+    require(isinstance(content, dict), 'Expected a JSON object like {"texts": ["one line"]}.')
     return content
 
 
@@ -165,8 +164,8 @@ def read_options(body: dict[str, Any], model: DemoModel) -> Options:
 def read_texts(body: dict[str, Any], name: str) -> list[str]:
     """Takes the list of texts with a name out of a body."""
     texts = body.pop(name, None)
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise HTTPException(400, f"Expected a list of texts as {name}, got {shown(texts)}.")
+    are_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
+    require(are_texts, f"Expected a list of texts as {name}, got {shown(texts)}.")
     most, longest, count = LIMITS["lines"], LIMITS["characters"], len(texts)
     require(0 < count <= most, f"Expected 1 to {most} {name} in a request, got {count}.")
     for number, text in enumerate(texts, 1):

@@ -37,12 +37,8 @@ def check(
 ) -> str:
     """Runs a folder in a fresh process, compares it with the translator, and returns a summary.
 
-    Compares the translations of both, and both scores of the translator's translations. The
-    quantization, which is the dtype of the stored weights, determines the tolerance.
-
-    Raises:
-        RuntimeError: when scores of the same translations differ by more than the tolerance, or
-            most translations differ.
+    Raises a `RuntimeError` when the scores of the translator's translations differ by more than the
+    tolerance of the weights' dtype, the quantization, or when most translations differ.
     """
     texts = [one_line(found.text) for found in translator(sentences)]
     others = [one_line(row["translation"]) for row in run(folder, sentences)]

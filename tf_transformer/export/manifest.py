@@ -37,18 +37,15 @@ class Manifest:
 def check(saved_model: pathlib.Path, jit_compile: bool) -> Manifest:
     """Reads the manifest of a SavedModel, and checks that a stock server runs the model.
 
-    With `jit_compile`, functions may need XLA, so a server needs its option for XLA.
-
-    Raises:
-        RuntimeError: when no stock server runs the model; the message names ops and functions.
+    With `jit_compile`, functions may need XLA, so a server needs its option for XLA. When no stock
+    server runs the model, a `RuntimeError` names ops and functions.
     """
     manifest = read(saved_model)
     problems = list(manifest.problems)
     if manifest.compiled_functions and not jit_compile:
         problems.append(
-            "XLA must compile "
-            + ", ".join(manifest.compiled_functions)
-            + "; only a server with --xla_cpu_compilation_enabled=true does this"
+            f"XLA must compile {', '.join(manifest.compiled_functions)}; only a server with "
+            "--xla_cpu_compilation_enabled=true does this"
         )
     if problems:
         raise RuntimeError(f"no stock TF Serving runs {saved_model}: " + "; ".join(problems) + ".")

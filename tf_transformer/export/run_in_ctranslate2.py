@@ -6,9 +6,8 @@
 The first form prints one JSON object per line read: {"translation": ..., "score": ...}. The second
 form scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It
 prints {"score": ..., "log_probability": ...}. The program imports only ctranslate2 and
-sentencepiece, so it runs without TensorFlow. It reads text like the commands, because it runs the
-file text_lines.py by its path. It runs capitals.py and target_tag.py likewise, and unigrams.py, so
-that the pieces of a text do not depend on the version of sentencepiece.
+sentencepiece, so it runs without TensorFlow. It reads and divides text like the commands, because
+it runs files of the package by their path, such as text_lines.py.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -114,9 +113,8 @@ class Model:
             if tokens:
                 by_length[min(len(tokens) + 1, self.search["max_source_length"])].append(i)
         for length, indices in by_length.items():
-            results = self.translator.translate_batch(
-                [sources[i] for i in indices], **self.options(length)
-            )
+            batch = [sources[i] for i in indices]
+            results = self.translator.translate_batch(batch, **self.options(length))
             for i, found in zip(indices, results, strict=True):
                 result[i] = self.rescore(found.hypotheses, found.scores, forms[i] or str)
         return result
@@ -131,9 +129,8 @@ class Model:
                 f"{len(texts)} texts."
             )
         forms, sources = self.read(texts)
-        targets = self.target(
-            [split_tag(clean(x), self.target.tags) for x in sentences_where(forms, translations)],
-        )
+        translations = sentences_where(forms, translations)
+        targets = self.target([split_tag(clean(x), self.target.tags) for x in translations])
         results = self.translator.score_batch(
             *(sources, targets),
             max_batch_size=BATCH_SIZE,
@@ -280,10 +277,8 @@ def has_letters(text: str) -> bool:
 
 def sentences_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[str]:
     """The texts, as usual sentences where there is a form."""
-    return [
-        capitals["sentence"](text) if form else text
-        for text, form in zip(texts, forms, strict=True)
-    ]
+    pairs = zip(texts, forms, strict=True)
+    return [capitals["sentence"](text) if form else text for text, form in pairs]
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:

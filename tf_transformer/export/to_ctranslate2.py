@@ -30,7 +30,6 @@ from tf_transformer.inference.search import max_target_lengths
 from tf_transformer.layers import BiasedEmbedding, PositionEncoding, RelativePosition, T5Position
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
-from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from ctranslate2.specs import TransformerSpec
@@ -50,8 +49,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     # CTranslate2 needs torch to convert float32 to bfloat16, but accepts bfloat16 arrays.
     dtype = np.dtype(ml_dtypes.bfloat16 if quantization == "bfloat16" else np.float32)
     spec = specification(translator.model, count, dtype)
-    pieces = vocabulary(translator.codec["target"])
-    spec.register_source_vocabulary(vocabulary(translator.codec["source"]))
+    pieces = translator.codec["target"].pieces
+    spec.register_source_vocabulary(translator.codec["source"].pieces)
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
@@ -136,11 +135,6 @@ def positions(translator: "Translator") -> int:
     return max(source, int(max_target_lengths(source, translator.config, limit)))
 
 
-def vocabulary(tokenizer: Tokenizer) -> list[str]:
-    """All pieces, in the order of their ids."""
-    return [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
-
-
 def specification(model: Transformer, count: int, dtype: np.dtype) -> "TransformerSpec":
     """The weights of a model in CTranslate2's structure, with tables of `count` positions."""
     from ctranslate2 import specs
@@ -202,12 +196,7 @@ def stack_options(config: LayerConfig) -> dict[str, Any]:
     """The arguments of CTranslate2's structure for an encoder or decoder."""
     from ctranslate2.specs import common_spec
 
-    activations = {
-        "relu": common_spec.Activation.RELU,
-        "gelu": common_spec.Activation.GELU,
-        "swish": common_spec.Activation.SWISH,
-        "swiglu": common_spec.Activation.SWISH,
-    }
+    activation = "swish" if config.activation == "swiglu" else config.activation
     groups = config.num_key_value_heads
     return {
         "num_layers": config.num_layers,
@@ -216,7 +205,7 @@ def stack_options(config: LayerConfig) -> dict[str, Any]:
         "head_dim": config.key_dim,
         "pre_norm": config.norm_first,
         "rms_norm": config.normalization == "rms_norm",
-        "activation": activations[config.activation],
+        "activation": common_spec.Activation[activation.upper()],
         "ffn_glu": config.activation == "swiglu",
         "rotary_dim": config.key_dim if config.position == "rotary" else None,
         "relative_position": config.position == "relative",

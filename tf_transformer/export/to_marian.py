@@ -68,15 +68,16 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     _write_json(folder / "special_tokens_map.json", special)
     comes_first = 0 < decode.max_length <= decode.max_extra_length
     replaced = ("max_length_ratio", "max_extra_length") if comes_first else ()
-    return summary(
-        translator, "Transformers", EPSILON, lost_options(translator, "marian", replaced)
-    )
+    return summary(translator, "marian", "Transformers", EPSILON, replaced)
 
 
-def summary(translator: "Translator", program: str, epsilon: float, lost: Sequence[str]) -> str:
-    """The number of parameters, and what a program computes in another way.
+def summary(
+    translator: "Translator", format: Format, program: str, epsilon: float, replaced: Sequence[str]
+) -> str:
+    """The number of parameters, and what the program of a format computes in another way.
 
-    `epsilon` is ε of its layer normalization, and `lost` the options that it does not have.
+    `epsilon` is ε of its layer normalization, and `replaced` are options without effect in this
+    export, besides those that the format lacks.
     """
     model = translator.model
     notes = [f"{model.count_params():,} parameters"]
@@ -87,19 +88,15 @@ def summary(translator: "Translator", program: str, epsilon: float, lost: Sequen
         )
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
-    if lost:
-        names = ", ".join(lost)
+    if names := ", ".join(lost_options(translator, format, replaced)):
         notes.append(f"{program} does not have these options, so translations may differ: {names}")
     return "; ".join(notes)
 
 
-def lost_options(
-    translator: "Translator", format: Format, replaced: Sequence[str] = ()
-) -> list[str]:
+def lost_options(translator: "Translator", format: Format, replaced: Sequence[str]) -> list[str]:
     """The options of a run that its format lacks and that change texts, with their values.
 
-    They read like "lower_capitals true". `replaced` are further options without effect in this
-    export. The summary says what replaces the length penalty.
+    They read like "lower_capitals true". The summary says what replaces the length penalty.
     """
     own: dict[str, Any] = dict(translator.own_options)
     of_texts = options_in(TranslationOptions(**own))
@@ -149,8 +146,7 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
 
 def configuration(model: Transformer) -> dict[str, Any]:
     """The content of config.json."""
-    config = model.config
-    encoder, decoder = config.encoder, config.decoder
+    config, encoder, decoder = model.config, model.config.encoder, model.config.decoder
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
@@ -184,7 +180,7 @@ def configuration(model: Transformer) -> dict[str, Any]:
 
 def vocabulary(tokenizer: Tokenizer) -> dict[str, int]:
     """The content of vocab.json: ids by piece."""
-    pieces = [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
+    pieces = tokenizer.pieces
     pieces[EOS_ID], pieces[UNK_ID] = "</s>", "<unk>"
     return {piece: token for token, piece in enumerate(pieces)}
 

@@ -20,7 +20,7 @@ from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import SpecialPieces, read_pieces, with_pieces
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -51,8 +51,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     }
     (folder / "decoder.yml").write_text(yaml.safe_dump(search, sort_keys=False), "utf-8")
     replaced = ("early_stopping",) if decode.beam_size == 1 else ()
-    lost = to_marian.lost_options(translator, "marian_npz", replaced)
-    return to_marian.summary(translator, "Marian", marian_npz.EPSILON, lost)
+    return to_marian.summary(translator, "marian_npz", "Marian", marian_npz.EPSILON, replaced)
 
 
 def require_supported(model: Transformer) -> None:
@@ -120,18 +119,13 @@ def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:
         (folder / f"{side}.spm").write_bytes(without_padding(tokenizer))
         names.append(f"{side}.spm" if are_models else f"{side}.yml")
         if not are_models:
-            lines = (f"{json.dumps(x)}: {i}\n" for i, x in enumerate(tokens(tokenizer)))
+            tokens = ["</s>", "<unk>", *tokenizer.pieces[UNK_ID + 1 :]]
+            lines = (f"{json.dumps(x)}: {i}\n" for i, x in enumerate(tokens))
             (folder / f"{side}.yml").write_text("".join(lines), "utf-8")
     if codec.kind != "separate":
         (folder / names[1]).unlink()
         return [names[0]] * 2
     return names
-
-
-def tokens(tokenizer: Tokenizer) -> list[str]:
-    """The tokens without padding and start, in the order of their ids."""
-    texts = [tokenizer.piece(token) for token in range(EOS_ID, tokenizer.vocabulary_size)]
-    return ["</s>", "<unk>", *texts[2:]]
 
 
 def without_padding(tokenizer: Tokenizer) -> bytes:

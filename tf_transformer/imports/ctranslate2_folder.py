@@ -138,7 +138,6 @@ def _search(folder: pathlib.Path, longest: int) -> tuple[DecodeConfig, Translati
             max_length=256,
             max_extra_length=256,
             max_source_length=longest,
-            average=1,
         )
         return decode, TranslationOptions()
     stored = read_json(path)
@@ -146,7 +145,7 @@ def _search(folder: pathlib.Path, longest: int) -> tuple[DecodeConfig, Translati
     own = select(TranslationOptions, lambda rules: rules.formats).keys() & stored.keys()
     try:
         return (
-            DecodeConfig(**{name: stored[name] for name in names} | {"average": 1}),
+            DecodeConfig(**{name: stored[name] for name in names}),
             TranslationOptions(**{name: stored[name] for name in own}),
         )
     except InputError as error:

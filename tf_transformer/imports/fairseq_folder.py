@@ -72,7 +72,6 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
             max_length=200,
             max_extra_length=200,
             max_source_length=imported.LONGEST,
-            average=1,
         ),
         notes=[],
         languages=languages,

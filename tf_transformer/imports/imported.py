@@ -6,6 +6,7 @@ the key for a model that this project does not support.
 
 import pathlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -122,7 +123,8 @@ def as_run(found: Found) -> Imported:
         max_length=min(longest, config.max_length) if config.position == "learned" else 0,
         **(unknown_languages | dict(found.languages)),  # type: ignore[arg-type]
     )
-    run = Config(config, data, TrainConfig(), found.decode, found.task)
+    decode = replace(found.decode, average=1)  # there is one checkpoint
+    run = Config(config, data, TrainConfig(), decode, found.task)
     return Imported(run, codec, model, found.vocabularies, found.notes)
 
 

@@ -46,12 +46,10 @@ class Layout(NamedTuple):
         return tuple((self.layer + rest).format(**words) for rest in self.parts[part].split())
 
     def fill(self, model: Transformer, arrays: Arrays, path: pathlib.Path) -> set[str]:
-        """Assigns arrays by name to the weights of encoder and decoder.
+        """Assigns arrays by name to the weights of encoder and decoder, and returns these names.
 
-        Other names may be among the arrays of the file `path`. The result is the assigned names.
-
-        Raises:
-            InputError: for an array that is missing or has another shape.
+        Other names may be among the arrays of the file `path`. An array that is missing or has
+        another shape is an `InputError`.
         """
         used: set[str] = set()
         for name, weight in by_name(model).items():

@@ -225,7 +225,6 @@ def _search(options: Options) -> DecodeConfig:
         max_length=longest - 1,  # Transformers counts the start token
         max_extra_length=longest,
         max_source_length=imported.LONGEST,
-        average=1,
     )
 
 

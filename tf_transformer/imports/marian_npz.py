@@ -7,7 +7,7 @@ hold the options of the model. Source: Marian 1.12.
 
 import pathlib
 import zipfile
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -92,14 +92,6 @@ SEARCH = (
 )
 
 
-class Files(NamedTuple):
-    """The files of a model, and its options of the search."""
-
-    weights: pathlib.Path
-    vocabularies: imported.Paths
-    search: Options
-
-
 def is_marian(folder: pathlib.Path) -> bool:
     """Whether a folder has Marian's own files, and not those of Transformers."""
     if any((folder / name).is_file() for name in ("config.json", "vocab.json")):
@@ -109,24 +101,26 @@ def is_marian(folder: pathlib.Path) -> bool:
 
 def read(folder: pathlib.Path) -> imported.Imported:
     """Reads a folder with decoder.yml, or with one file that ends in .decoder.yml."""
-    files = find_files(folder)
-    arrays = read_arrays(files.weights)
-    options, notes = model_options(arrays, files.weights)
+    weights, files, search = find_files(folder)
+    arrays = read_arrays(weights)
+    options, notes = model_options(arrays, weights)
     (source, target, output), used = _matrices(arrays, options)
-    vocabularies = _vocabularies(files.vocabularies, len(source), len(target))
-    sentencepiece = _sentencepiece(folder, files.vocabularies)
-    bias = array_of(arrays, BIAS, (1, len(target)), files.weights)
-    notes.append(f"{files.weights.name}: dropout, which Marian does not store, is 0.1 for training")
-    if unread := sorted(key for key in files.search.keys() - SEARCH if files.search[key]):
+    of_source = of_target = _vocabulary(files[0], len(source))
+    if files[0] != files[1] or len(source) != len(target):
+        of_target = _vocabulary(files[1], len(target))
+    sentencepiece = _sentencepiece(folder, files)
+    bias = array_of(arrays, BIAS, (1, len(target)), weights)
+    notes.append(f"{weights.name}: dropout, which Marian does not store, is 0.1 for training")
+    if unread := sorted(key for key in search.keys() - SEARCH if search[key]):
         notes.append(f"decoder.yml: not read: {', '.join(unread)}")
     size = options.number("transformer-dim-ffn")
     found = imported.Found(
-        files.weights,
+        weights,
         arrays | {name: array[0] for name, array in arrays.items() if len(array) == 1},
         MARIAN,
         {*used, BIAS, OPTIONS},
         imported.Embeddings(source, target, output, bias[0]),
-        vocabularies,
+        (of_source, of_target),
         sentencepiece,
         options={
             "num_layers": options.number("dec-depth"),
@@ -141,14 +135,14 @@ def read(folder: pathlib.Path) -> imported.Imported:
             "attention_bias": True,
             "zero_start": output is target,
         },
-        decode=_search(files.search),
+        decode=_search(search),
         notes=notes,
     )
     return imported.as_run(found)
 
 
-def find_files(folder: pathlib.Path) -> Files:
-    """Finds the files that decoder.yml names."""
+def find_files(folder: pathlib.Path) -> tuple[pathlib.Path, imported.Paths, Options]:
+    """The weights and the vocabularies that decoder.yml names, and its options of the search."""
     path = folder / "decoder.yml"
     found = [path] if path.is_file() else sorted(folder.glob("*.decoder.yml"))
     if len(found) != 1:
@@ -174,7 +168,7 @@ def find_files(folder: pathlib.Path) -> Files:
     weights, source, target = (
         folder / pathlib.PurePath(name).name for name in (*models, *vocabularies)
     )
-    return Files(weights, (source, target), options)
+    return weights, (source, target), options
 
 
 def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
@@ -224,15 +218,6 @@ def _matrices(arrays: Arrays, options: Options) -> tuple[list[np.ndarray], set[s
     return [*matrices, output], {*names, name}
 
 
-def _vocabularies(
-    paths: imported.Paths, source_size: int, target_size: int
-) -> imported.Vocabularies:
-    source = _vocabulary(paths[0], source_size)
-    if paths[0] == paths[1] and source_size == target_size:
-        return source, source
-    return source, _vocabulary(paths[1], target_size)
-
-
 def _vocabulary(path: pathlib.Path, size: int) -> Vocabulary:
     """The vocabulary of a file, with a token for padding at the end."""
     if path.suffix == ".spm":
@@ -280,5 +265,4 @@ def _search(search: Options) -> DecodeConfig:
         max_extra_length=0,
         max_source_length=int(search.decimal("max-length", 1000, 1)),
         avoid_unknown=not search.get("allow-unk", False),
-        average=1,
     )

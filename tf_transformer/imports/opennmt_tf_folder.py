@@ -193,5 +193,4 @@ def _search(params: Options) -> DecodeConfig:
         max_length=longest,
         max_extra_length=longest,
         max_source_length=imported.LONGEST,
-        average=1,
     )

@@ -16,10 +16,6 @@ ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"
 class Options(dict[str, Any]):
     """The options in a file, by key. Each method raises an `InputError` for another value.
 
-    Args:
-        values: the options.
-        file: the file, for errors.
-
     Example:
         >>> Options({"num_beams": 6}, pathlib.Path("config.json")).decimal("num_beams", 1)
         6.0
@@ -65,27 +61,19 @@ class Options(dict[str, Any]):
         }
 
     def without_effect(
-        self,
-        read: Collection[str],
-        off: Mapping[str, Collection[Any]] | None = None,
-        idle: Collection[str] = (),
+        self, read: Collection[str], off: Mapping[str, Collection] = {}, idle: Collection[str] = ()
     ) -> list[str]:
         """The note about keys that the import does not read, and whose values change nothing.
 
         null, false, 0, and what is empty turn an option off. So a key with such a value needs no
-        meaning here, in whatever version of the program it was added.
-
-        Args:
-            read: the keys with a meaning for the import.
-            off: by key, the values that turn an option off, where they are others.
-            idle: keys of options that have no effect on the models of the import.
+        meaning here, in whatever version of the program it was added. `off` has, by key, the values
+        that turn an option off, where they are others. Options of `idle` have no effect at all.
 
         Example:
             >>> options = Options({"pruned_heads": {}, "groups": 1}, pathlib.Path("config.json"))
             >>> options.without_effect((), {"groups": (None, 1)})
             ['config.json: not read, because their values change nothing: groups, pruned_heads']
         """
-        off = off or {}
         unread = {key: value for key, value in self.items() if key not in read}
         for key, value in unread.items():
             if key not in idle and (value not in off[key] if key in off else value):

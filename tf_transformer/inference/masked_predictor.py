@@ -124,7 +124,7 @@ class WordNumbers:
     """
 
     def __init__(self, tokenizer: Tokenizer):
-        pieces = [tokenizer.piece(token) for token in range(tokenizer.vocabulary_size)]
+        pieces = tokenizer.pieces
         self._after_blank = np.array([piece.startswith(BLANK) for piece in pieces])
         self._is_blank = np.array([piece == BLANK for piece in pieces])
         self._has_letters = np.array(list(map(_has_letters, pieces)))

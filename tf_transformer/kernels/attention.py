@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from keras import KerasTensor, ops
 
@@ -14,6 +14,7 @@ from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEME
 MASKED_SCORE = -1e9
 
 Dropout = Callable[[KerasTensor], KerasTensor]
+MaybeTensor: TypeAlias = KerasTensor | None
 
 
 class HeadOutput(NamedTuple):
@@ -93,9 +94,7 @@ def attention(
     up to ten times as long for small products, because it divides each product between threads.
     """
 
-    def one_head_each(
-        query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
-    ) -> HeadOutput:
+    def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
         def by_products() -> HeadOutput:
             scores = matmul_transposed(scaled(query), key)
             weights = softmax(masked(scores, mask, bias), scores.dtype)
@@ -116,29 +115,23 @@ def attention(
 
 
 def in_groups(
-    attention: Callable[..., HeadOutput],
-    groups: int,
-    query: KerasTensor,
-    mask: KerasTensor | None,
-    bias: KerasTensor | None,
+    attention: Callable[..., HeadOutput], groups: int, query: KerasTensor, *others: MaybeTensor
 ) -> HeadOutput:
-    """Runs an attention to keys and values of G heads with queries, mask and bias of H heads.
+    """Runs an attention to keys and values of G heads; query, mask and bias have H heads.
 
     H heads of queries in G groups become G heads with H / G times as many queries. Keys and values
     are not repeated, and `attention` need not know about groups.
     """
     _, heads, length, _ = ops.shape(query)
     if groups == heads:
-        return attention(query, mask, bias)
-    joined = (_join(x, groups, heads, length) for x in (query, mask, bias))
+        return attention(query, *others)
+    joined = (_join(x, groups, heads, length) for x in (query, *others))
     output, weights = attention(*joined)
     split = (ops.reshape(x, (-1, heads, length, ops.shape(x)[-1])) for x in (output, weights))
     return HeadOutput(*split)
 
 
-def _join(
-    x: KerasTensor | None, groups: int, heads: int, length: int | KerasTensor
-) -> KerasTensor | None:
+def _join(x: MaybeTensor, groups: int, heads: int, length: int | KerasTensor) -> MaybeTensor:
     """Queries, mask or bias (B, H or 1, T or 1, N) to (B, G or 1, H/G·T or 1, N)."""
     if x is None:
         return None
@@ -158,11 +151,7 @@ def scaled(query: KerasTensor) -> KerasTensor:
 
 
 def _elementwise_attention(
-    query: KerasTensor,
-    key: KerasTensor,
-    value: KerasTensor,
-    mask: KerasTensor | None,
-    bias: KerasTensor | None,
+    query: KerasTensor, key: KerasTensor, value: KerasTensor, mask: MaybeTensor, bias: MaybeTensor
 ) -> HeadOutput:
     """`plain_attention` of T known queries, one query at a time."""
     query = scaled(query)
@@ -170,7 +159,10 @@ def _elementwise_attention(
     for t in range(query.shape[2]):
         scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
         visible = masked(scores, _row(mask, t), _row(bias, t))
-        weights.append(_elementwise_softmax(visible, scores.dtype, axis=2))
+        # These operations start faster than `ops.softmax`.
+        exponentials = ops.exp(visible - ops.max(visible, axis=2, keepdims=True))
+        shares = exponentials / ops.sum(exponentials, axis=2, keepdims=True)
+        weights.append(ops.cast(shares, scores.dtype))
         outputs.append(ops.sum(weights[-1] * value, axis=2, keepdims=True))
     if len(outputs) == 1:
         return HeadOutput(outputs[0], ops.swapaxes(weights[0], 2, 3))
@@ -181,9 +173,3 @@ def _elementwise_attention(
 def _row(x: KerasTensor | None, t: int) -> KerasTensor | None:
     """Row t of a mask or bias (B, H, T or 1, S), as (B, H, S, 1)."""
     return None if x is None else x[:, :, t if x.shape[2] != 1 else 0, :, None]
-
-
-def _elementwise_softmax(scores: KerasTensor, dtype: str, axis: int) -> KerasTensor:
-    """The softmax of few float32 scores. These operations start faster than `ops.softmax`."""
-    exponentials = ops.exp(scores - ops.max(scores, axis=axis, keepdims=True))
-    return ops.cast(exponentials / ops.sum(exponentials, axis=axis, keepdims=True), dtype)

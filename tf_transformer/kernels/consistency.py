@@ -38,16 +38,8 @@ def plain_consistency(
 ) -> TokenValues:
     """The weighted sum of CE(p), CE(q), KL(p || q) and KL(q || p).
 
-    Args:
-        labels: int tensor (N,).
-        states_p: float tensor (N, D). The logits of p are its products with the embeddings.
-        states_q: the same for q.
-        embeddings: tensor (V, D) of the same dtype.
-        label_smoothing: ε of both cross-entropies.
-        weights: the weights of the four terms.
-
-    Returns:
-        `TokenValues` with the sum as `losses`. The prediction p gives `nll` and `correct`.
+    `plain_cross_entropy` describes the arguments; `states_p` give the logits of p, and `states_q`
+    those of q. The sum is `losses` of the result, and p gives `nll` and `correct`.
     """
     log_p, log_q = (
         ops.log_softmax(logits_of(states, embeddings), axis=-1) for states in (states_p, states_q)

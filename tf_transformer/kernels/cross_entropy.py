@@ -29,9 +29,6 @@ def plain_cross_entropy(
         embeddings: tensor (V, D) of the same dtype.
         label_smoothing: ε.
 
-    Returns:
-        `TokenValues`, float32 (N,) each.
-
     Example:
         >>> states, embeddings = np.zeros((1, 3), "float32"), np.ones((4, 3), "float32")
         >>> values = plain_cross_entropy(np.array([1]), states, embeddings, label_smoothing=0.1)

@@ -43,16 +43,11 @@ def plain_linear_attention(
 ) -> LinearOutput:
     """Σⱼ (φ(qᵢ)·φ(kⱼ)) vⱼ / Σⱼ φ(qᵢ)·φ(kⱼ) (Katharopoulos et al. 2020, equations 4 and 9).
 
-    Rotary positions rotate φ(q) and φ(k) in the numerator only, so that the denominator stays
-    positive (Su et al. 2021, equation 19).
+    Queries and keys are (B, H, T, K), values (B, H, T, K') and the mask (B, T), True = may be
+    attended to. With `is_causal`, each position attends only to itself and to earlier positions.
 
-    Args:
-        query: float tensor (B, H, T, K).
-        key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K').
-        is_causal: whether each position attends only to itself and to earlier positions.
-        mask: bool tensor (B, T), True = may be attended to.
-        rotate: rotates φ(q) and φ(k) by their positions; None: no rotation.
+    Rotary positions `rotate` φ(q) and φ(k) in the numerator only, so that the denominator stays
+    positive (Su et al. 2021, equation 19).
     """
     queries, keys, values = _prepared(query, key, value, mask)
     turned = keys if rotate is None else rotate(keys)

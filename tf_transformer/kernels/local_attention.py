@@ -39,14 +39,8 @@ def plain_local_attention(
 ) -> HeadOutput:
     """softmax(Q Kᵀ / √K) V over the keys j with i - before ≤ j ≤ i + after.
 
-    Args:
-        query: float tensor (B, H, T, K).
-        key: float tensor (B, H, T, K).
-        value: float tensor (B, H, T, K').
-        window: the positions that a query attends to.
-        mask: bool tensor (B, T), True = may be attended to.
-        bias: makes the numbers that are added to the scores; None: nothing is added.
-        dropout: applied to the attention weights before they multiply the values.
+    `plain_attention` describes the arguments, which have T positions and H heads. The mask is
+    (B, T), True = may be attended to, and `Bias` makes the numbers that are added to the scores.
 
     Returns:
         `HeadOutput` with weights (B, H, T, before + 1 + after). Column m of row i is the weight of
@@ -114,23 +108,19 @@ def zero_padded(x: KerasTensor, before: Any, after: Any, axis: int) -> KerasTens
 
 
 class Blocks:
-    """Divides a sequence of T positions into n blocks of c positions; each becomes a batch row.
+    """Divides sequences, `like` (B, H, T, K), into n blocks of c positions as rows of the batch.
 
     A block is as long as the window reaches to one side. So a query finds all of its window in its
     own block and the two blocks beside it.
-
-    `like` (B, H, T, K) gives the sizes.
     """
 
     def __init__(self, like: KerasTensor, window: Window):
         self.batch, _, self.length, _ = ops.shape(like)
         self.window = window
         reach = max(window.before, window.after, 1)
-        self.size = (
-            max(min(reach, self.length), 1)
-            if isinstance(self.length, int)
-            else ops.maximum(ops.minimum(reach, self.length), 1)
-        )
+        is_known = isinstance(self.length, int)
+        smaller, larger = (min, max) if is_known else (ops.minimum, ops.maximum)
+        self.size = larger(smaller(reach, self.length), 1)
         self.count = (self.length + self.size - 1) // self.size
         self.sides = (int(window.before > 0), int(window.after > 0))  # neighbours
 
@@ -148,9 +138,8 @@ class Blocks:
         """(B·n, H, c, K) to (B, H, T, K)."""
         _, heads, _, size = ops.shape(x)
         x = ops.reshape(x, (self.batch, self.count, heads, self.size, size))
-        x = ops.reshape(
-            ops.transpose(x, (0, 2, 1, 3, 4)), (self.batch, heads, self.count * self.size, size)
-        )
+        x = ops.transpose(x, (0, 2, 1, 3, 4))
+        x = ops.reshape(x, (self.batch, heads, self.count * self.size, size))
         return x[:, :, : self.length]
 
     @property
@@ -183,9 +172,8 @@ class Blocks:
     def _as_rows(self, blocks: KerasTensor) -> KerasTensor:
         """(B, H, n, S, K) to (B·n, H, S, K)."""
         batch, heads, count, rows, size = ops.shape(blocks)
-        return ops.reshape(
-            ops.transpose(blocks, (0, 2, 1, 3, 4)), (batch * count, heads, rows, size)
-        )
+        blocks = ops.transpose(blocks, (0, 2, 1, 3, 4))
+        return ops.reshape(blocks, (batch * count, heads, rows, size))
 
 
 def local_attention(

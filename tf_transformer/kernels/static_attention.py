@@ -4,6 +4,7 @@ from keras import KerasTensor, ops
 
 from tf_transformer.kernels.attention import (
     HeadOutput,
+    MaybeTensor,
     in_groups,
     masked,
     plain_attention,
@@ -22,13 +23,8 @@ def plain_static_attention(
 ) -> HeadOutput:
     """`plain_attention` for the layout of keys and values in `decoding/static_cache.py`.
 
-    Args:
-        query: float tensor (B, H, T, K); all sizes but B are known.
-        key: float tensor (B·G, K, S).
-        value: float tensor (B·G, S, K).
-        groups: number of heads of keys and values, G.
-        mask: bool tensor that broadcasts to (B, H, T, S), True = may attend.
-        bias: float tensor that broadcasts to (B, H, T, S), added to the scores.
+    Queries are (B, H, T, K), keys (B·G, K, S) and values (B·G, S, K). All sizes but B are known,
+    and G is the number of groups.
     """
     key = ops.swapaxes(_split_batch(key, groups), -1, -2)
     return plain_attention(query, key, _split_batch(value, groups), mask, bias)
@@ -47,9 +43,7 @@ def static_attention(
     XLA would copy the whole cache to move an axis.
     """
 
-    def one_head_each(
-        query: KerasTensor, mask: KerasTensor | None, bias: KerasTensor | None
-    ) -> HeadOutput:
+    def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
         _, _, length, size = query.shape
         scores = ops.matmul(ops.reshape(scaled(query), (-1, length, size)), key)  # (B·G, T, S)
         weights = softmax(masked(_split_batch(scores, groups), mask, bias), scores.dtype)

@@ -102,9 +102,8 @@ class Residues:
         _, heads, _, size = ops.shape(x)
         x = ops.reshape(x, (self.batch, self.stride, heads, self.count, size))
         x = ops.transpose(x, (0, 2, 3, 1, 4))
-        return ops.reshape(x, (self.batch, heads, self.count * self.stride, size))[
-            :, :, : self.length
-        ]
+        x = ops.reshape(x, (self.batch, heads, self.count * self.stride, size))
+        return x[:, :, : self.length]
 
     def allowed(self, mask: KerasTensor | None, window: Window) -> KerasTensor:
         """The keys of the second set: mask (B, T) to bool (B·l, 1, T/l, T/l)."""

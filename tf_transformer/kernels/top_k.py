@@ -7,12 +7,7 @@ from typing import NamedTuple
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.machine.thresholds import (
-    BLOCKS_PER_RESULT,
-    LARGEST_BLOCK,
-    SMALLEST_BLOCK,
-    XLA_SORTS_WITHOUT_BLOCKS,
-)
+from tf_transformer.machine import thresholds
 
 
 class Ranking(NamedTuple):
@@ -34,11 +29,9 @@ def plain_top_k(values: KerasTensor, k: int) -> Ranking:
 def plain_rank_tokens(logits: KerasTensor, totals: KerasTensor | None, k: int) -> Ranking:
     """The k largest values of totals + log softmax(logits) among all tokens of a group's rows.
 
-    Args:
-        logits: float32 tensor (G, R, V) for G sentences with R hypotheses each; R and V are known.
-        totals: float32 tensor (G, R), log-probabilities of the hypotheses so far; None: zeros.
-        k: number of values, at most R·V. The fields of the result are (G, k), and an index is
-            row · V + token.
+    Logits are float32 (G, R, V) for G sentences with R hypotheses each; R and V are known. The
+    totals (G, R) are log-probabilities of the hypotheses so far; None: zeros. The fields of the
+    result are (G, k), and an index is row · V + token.
     """
     log_p = ops.log_softmax(logits, axis=-1)
     if totals is not None:
@@ -133,7 +126,7 @@ class _Blocks(NamedTuple):
 
 def _sort(values: KerasTensor, k: int, xla: bool) -> Ranking:
     """The k largest of each row (R, N). Rows are cut into blocks for XLA only, where it pays."""
-    many = values.shape[1] > XLA_SORTS_WITHOUT_BLOCKS
+    many = values.shape[1] > thresholds.XLA_SORTS_WITHOUT_BLOCKS
     if xla and many and _block_size(values.shape[1], 1, k) > 1:
         return top_k(values, k, xla)
     return plain_top_k(values, k)
@@ -145,6 +138,6 @@ def _block_size(size: int, rows: int, k: int) -> int:
     A divisor needs no padding. Multiples of 8 are preferred, because vector instructions take 8
     values at a time.
     """
-    largest = min(LARGEST_BLOCK, rows * size // (BLOCKS_PER_RESULT * k))
-    divisors = [b for b in range(SMALLEST_BLOCK, largest + 1) if size % b == 0]
+    largest = min(thresholds.LARGEST_BLOCK, rows * size // (thresholds.BLOCKS_PER_RESULT * k))
+    divisors = [b for b in range(thresholds.SMALLEST_BLOCK, largest + 1) if size % b == 0]
     return max(divisors, key=lambda b: (b % 8 == 0, b), default=1)

@@ -13,8 +13,12 @@ from tf_transformer.config import TrainConfig
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.layers.shape import flatten_positions
-from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, sums_over_real
-from tf_transformer.losses.word_dropout import WordDropout
+from tf_transformer.losses.cross_entropy import (
+    CrossEntropy,
+    TokenLosses,
+    WordDropout,
+    sums_over_real,
+)
 from tf_transformer.text.special_ids import PAD_ID
 
 R_DROP_WEIGHT = 5.0  # of the divergence: Liang et al. (2021), for translation
@@ -52,10 +56,9 @@ class Consistency(CrossEntropy):
             for noisy in (self.noisy(inputs), self.second(inputs))
         )  # (N, D)
         matrix = ops.convert_to_tensor(ops.cast(matrix, p.dtype))
-        losses, nll, correct = kernels.current().consistency(
-            labels, p, q, matrix, self.label_smoothing, self.weights
-        )
-        return sums_over_real(losses, nll, correct, ops.not_equal(labels, PAD_ID))
+        consistency, epsilon = kernels.current().consistency, self.label_smoothing
+        values = consistency(labels, p, q, matrix, epsilon, self.weights)
+        return sums_over_real(values, ops.not_equal(labels, PAD_ID))
 
     def second(self, inputs: Any) -> Any:
         """Makes the inputs of q from the inputs of the batch."""
@@ -82,11 +85,8 @@ class SimCut(Consistency):
     become an id that no text has. Gao et al. use the weight 3 and the rate 0.05. Gradients flow
     through p and q.
 
-    Args:
-        label_smoothing: ε.
-        weight: weight of the divergence.
-        cut: hides input tokens of q, in source and target.
-        word_dropout: hides input tokens of p; None: hides nothing.
+    `cut` hides input tokens of q, in source and target, and `word_dropout` those of p.
+    `Consistency` describes the other arguments.
     """
 
     def __init__(

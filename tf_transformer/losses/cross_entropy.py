@@ -6,9 +6,11 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
+from tf_transformer.kernels.cross_entropy import TokenValues
 from tf_transformer.layers.shape import flatten_positions
-from tf_transformer.losses.word_dropout import WordDropout
-from tf_transformer.text.special_ids import PAD_ID
+from tf_transformer.text.special_ids import PAD_ID, UNK_ID
+
+HIDDEN_ID = UNK_ID  # no text has this id: bytes spell what the vocabulary lacks
 
 
 class TokenLosses(NamedTuple):
@@ -50,9 +52,30 @@ def token_losses(
     states = flatten_positions(ops.convert_to_tensor(states))  # (N, D)
     embeddings = ops.convert_to_tensor(ops.cast(embeddings, states.dtype))  # (V, D)
     real = ops.not_equal(labels, pad_id)  # (N,)
-    cross_entropy = kernels.current().cross_entropy
-    losses, nll, correct = cross_entropy(labels, states, embeddings, label_smoothing)
-    return sums_over_real(losses, nll, correct, real)
+    values = kernels.current().cross_entropy(labels, states, embeddings, label_smoothing)
+    return sums_over_real(values, real)
+
+
+class WordDropout:
+    """Replaces random input tokens by an id that no text has (Gal and Ghahramani 2016).
+
+    Args:
+        rate: probability that a token of source or target is hidden. Padding is never hidden.
+        seed: seed of the choice; None: drawn from Keras' global seed.
+    """
+
+    def __init__(self, rate: float, seed: int | None = None):
+        self.rate = rate
+        self._seed = keras.random.SeedGenerator(seed)
+        self.variables = [self._seed.state]  # which a checkpoint must hold
+
+    def __call__(self, inputs: Any) -> Any:
+        """Hides tokens of the inputs, one or several int tensors (B, T) of ids."""
+        return keras.tree.map_structure(self._hide, inputs)
+
+    def _hide(self, ids: KerasTensor) -> KerasTensor:
+        chosen = keras.random.uniform(ops.shape(ids), seed=self._seed) < self.rate
+        return ops.where(ops.logical_and(chosen, ids != PAD_ID), HIDDEN_ID, ids)
 
 
 class CrossEntropy:
@@ -61,9 +84,6 @@ class CrossEntropy:
     Args:
         label_smoothing: ε, the weight of the uniform distribution in the target distribution.
         word_dropout: hides input tokens in training; None: hides nothing.
-
-    Attributes:
-        variables: random states, which a checkpoint must hold.
 
     Example:
         >>> from tf_transformer.models.transformer import Transformer
@@ -77,6 +97,7 @@ class CrossEntropy:
     def __init__(self, label_smoothing: float = 0.0, word_dropout: WordDropout | None = None):
         self.label_smoothing = label_smoothing
         self.word_dropout = word_dropout
+        # Random states, which a checkpoint must hold.
         self.variables = list(word_dropout.variables) if word_dropout else []
 
     def losses(
@@ -84,11 +105,9 @@ class CrossEntropy:
     ) -> TokenLosses:
         """Sums the losses of a batch; see `TokenLosses`.
 
-        Args:
-            model: has `run(inputs, training).states`, float (B, T, D), and `factors`.
-            inputs: the ids that the model reads: int tensors (B, S) and (B, T), or one of them.
-            labels: int tensor (B, T), the ids to predict; 0 = padding, which does not count.
-            training: whether dropout is on.
+        A model has `run(inputs, training).states`, float (B, T, D), and `factors`. It reads inputs,
+        int tensors (B, S) and (B, T) or one of them, and predicts labels (B, T); 0 = padding, which
+        does not count.
         """
         inputs = self.noisy(inputs) if training else inputs
         states = model.run(inputs, training=training).states
@@ -100,15 +119,11 @@ class CrossEntropy:
         return self.word_dropout(inputs) if self.word_dropout else inputs
 
 
-def label_losses(
-    labels: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
-) -> TokenLosses:
+def label_losses(labels: KerasTensor, logits: KerasTensor, label_smoothing: float) -> TokenLosses:
     """Cross-entropy for texts with one label each. Each text counts as one token.
 
-    Args:
-        labels: int tensor (B, 1), the number of each label, from 1 on. Rows with 0 do not count.
-        logits: float tensor (B, C). Their softmax gives the probability of each label.
-        label_smoothing: ε.
+    Labels are int (B, 1), from 1 on. Rows with 0 do not count. The softmax of the logits (B, C)
+    gives the probability of each label.
     """
     logits = ops.cast(logits, "float32")
     real = labels[:, 0] > 0  # (B,)
@@ -120,19 +135,16 @@ def label_losses(
         )
         for smoothing in (label_smoothing, 0.0)
     )
-    return sums_over_real(losses, nll, correct, real)
+    return sums_over_real(TokenValues(losses, nll, correct), real)
 
 
 def decision_losses(
-    decisions: KerasTensor, logits: KerasTensor, label_smoothing: float = 0.0
+    decisions: KerasTensor, logits: KerasTensor, label_smoothing: float
 ) -> TokenLosses:
     """Cross-entropy for texts with any number of labels. Each decision counts as one token.
 
-    Args:
-        decisions: int tensor (B, C): 2 for a label that the text has, 1 for a label that it lacks.
-            Rows with 0 do not count.
-        logits: float tensor (B, C). Their sigmoid gives the probability of each label.
-        label_smoothing: ε.
+    Decisions are int (B, C): 2 for a label that the text has, 1 for a label that it lacks. Rows
+    with 0 do not count. The sigmoid of the logits (B, C) gives the probability of each label.
     """
     logits = ops.cast(logits, "float32")
     targets = ops.cast(ops.equal(decisions, 2), "float32")
@@ -140,14 +152,13 @@ def decision_losses(
         ops.binary_crossentropy(targets * (1 - smoothing) + smoothing / 2, logits, from_logits=True)
         for smoothing in (label_smoothing, 0.0)
     )
-    return sums_over_real(losses, nll, ops.equal(logits > 0, targets > 0), decisions > 0)
+    correct = ops.equal(logits > 0, targets > 0)
+    return sums_over_real(TokenValues(losses, nll, correct), decisions > 0)
 
 
-def sums_over_real(
-    losses: KerasTensor, nll: KerasTensor, correct: KerasTensor, real: KerasTensor
-) -> TokenLosses:
-    """Sums tensors of equal shape over the elements where `real` is True."""
+def sums_over_real(values: TokenValues, real: KerasTensor) -> TokenLosses:
+    """Sums values over the elements where `real` is True."""
     real = ops.cast(real, "float32")
-    correct = ops.cast(correct, "float32")
-    loss, nll, correct = (ops.sum(x * real) for x in (losses, nll, correct))
+    values = values._replace(correct=ops.cast(values.correct, "float32"))
+    loss, nll, correct = (ops.sum(x * real) for x in values)
     return TokenLosses(loss, nll, correct, ops.sum(real))

@@ -7,7 +7,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.decoding.cache import Cache, GrowingCache, Kept, StateCache
-from tf_transformer.decoding.problem import CacheSchedule, StepOptions, StepState
+from tf_transformer.decoding.problem import CacheSchedule, Size, StepOptions, StepResult, StepState
 from tf_transformer.decoding.static_cache import StaticCache
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.layers.embedding import TokenEmbedding
@@ -20,7 +20,7 @@ from tf_transformer.layers.stored import Stored
 class PerHypothesis(NamedTuple):
     """The state of each hypothesis. Every step reorders it, so it is small."""
 
-    cache: Any  # `Kept.per_hypothesis`
+    cache: Any  # `Kept.per_hypothesis`; the state of a recurrent decoder, which has no cache
     coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
 
 
@@ -43,27 +43,12 @@ class DecoderParts(NamedTuple):
 class CachedDecoder:
     """A decoder as a step function. A subclass computes what all steps share, and `start`.
 
-    Args:
-        parts: the parts of a built model.
-        options: sizes of the search. On JAX, shapes are always static.
-        most: number of positions.
-        columns: number of columns in the cache at the start; None: there is no prompt.
-
-    Call arguments:
-        ids: int32 tensor (B, W), the newest tokens.
-        state: `start`, or the state that the previous step returned.
-        index: int32 scalar, the number of the step, from 0 on.
-
-    Returns:
-        logits (B, W, V) of the next tokens, and the new state.
+    `decoding.StepFunction` describes the call. There are at most `most` positions. The cache has a
+    number of `columns` at the start; None: there is no prompt. On JAX, shapes are always static.
     """
 
     def __init__(
-        self,
-        parts: DecoderParts,
-        options: StepOptions,
-        most: int | KerasTensor,
-        columns: int | KerasTensor | None = None,
+        self, parts: DecoderParts, options: StepOptions, most: Size, columns: Size | None = None
     ):
         self._parts = parts
         self._options = options
@@ -95,9 +80,7 @@ class CachedDecoder:
         if self._is_static:
             self.cache_schedule = CacheSchedule((capacity, options.max_length), self._resize)
 
-    def __call__(
-        self, ids: KerasTensor, state: StepState, index: KerasTensor
-    ) -> tuple[KerasTensor, StepState]:
+    def __call__(self, ids: KerasTensor, state: StepState, index: KerasTensor) -> StepResult:
         decoder, index = self._parts.decoder, ops.convert_to_tensor(index, "int32")
         (per_hypothesis, coverage), (per_sentence, shared) = state
         step = self._cache.begin(Kept(per_hypothesis, per_sentence), index)
@@ -150,7 +133,7 @@ class CachedDecoder:
         """Positions for which there are encodings."""
         return positions
 
-    def _resize(self, state: StepState, steps: int | KerasTensor) -> StepState:
+    def _resize(self, state: StepState, steps: Size) -> StepState:
         """Changes the capacity of the state to a number of steps."""
         (per_hypothesis, coverage), (per_sentence, shared) = state
         kept = self._cache.resize(Kept(per_hypothesis, per_sentence), steps)

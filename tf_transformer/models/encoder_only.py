@@ -68,9 +68,8 @@ class TextEncoder(keras.layers.Layer):
     def build(self, ids_shape: Shape | None = None) -> None:
         states = (None, None, self.config.encoder.d_model)
         self.embedding.build(ids_shape)
-        self.position.build(states)
-        self.dropout.build(states)
-        self.stack.build(states)
+        for part in (self.position, self.dropout, self.stack):
+            part.build(states)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         ids, places = tokens_first(ids, self.vocabulary_size)

@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.problem import CacheSchedule, StepOptions, StepState
+from tf_transformer.decoding.problem import CacheSchedule, StepOptions, StepResult, StepState
 from tf_transformer.errors import InputError
 from tf_transformer.models.reads_ids import ReadsIds
 
@@ -118,9 +118,7 @@ class EnsembleStep:
                 ),
             )
 
-    def __call__(
-        self, ids: KerasTensor, state: StepState, index: KerasTensor
-    ) -> tuple[KerasTensor, StepState]:
+    def __call__(self, ids: KerasTensor, state: StepState, index: KerasTensor) -> StepResult:
         results = [
             step(ids, own, index) for step, own in zip(self._steps, _parts(state), strict=True)
         ]

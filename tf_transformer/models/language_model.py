@@ -63,11 +63,9 @@ class LanguageModel(PredictsTokens):
         super().__init__(vocabulary_size, config, **kwargs)
         config, policy = self.config, self.dtype_policy
         self.position = make_position(config.decoder, is_causal=True, dtype=policy, name="position")
+        scores = self.position.on_scores()
         self.decoder = Decoder(
-            *(config.decoder, self.position.on_scores()),
-            has_cross_attention=False,
-            dtype=policy,
-            name="decoder",
+            config.decoder, scores, has_cross_attention=False, dtype=policy, name="decoder"
         )
         self.embedding = output = self._embedding("embedding")
         if config.tie_embeddings == "none":
@@ -84,9 +82,8 @@ class LanguageModel(PredictsTokens):
         for embedding in (self.embedding, self.output_embedding):
             if not embedding.built:
                 embedding.build((None, None))
-        self.position.build(states)
-        self.dropout.build(states)
-        self.decoder.build(states)
+        for part in (self.position, self.dropout, self.decoder):
+            part.build(states)
 
     def call(self, ids: KerasTensor, training: bool | None = None) -> KerasTensor:
         ids, places = tokens_first(ids, self.vocabulary_size)

@@ -23,11 +23,7 @@ class Shared(NamedTuple):
 class MemoryDecoder(CachedDecoder):
     """The decoder of a translation model. The hypotheses of a source share its keys and values.
 
-    Args:
-        parts: the parts of a built model.
-        options: sizes of the search.
-        source: int tensor (B, S) of source ids with padding at the end.
-        memory: float tensor (B, S, D), the encoder's output.
+    The source is int (B, S) with padding at the end. The memory is the encoder's output (B, S, D).
 
     Example:
         >>> from tf_transformer import Transformer

@@ -6,10 +6,7 @@ import keras
 def by_name(model: keras.Model) -> dict[str, keras.Variable]:
     """The weights of a built model by name, like encoder/layer_0/feed_forward/hidden/kernel.
 
-    The members of an ensemble have equal names, so it is not such a model.
-
-    Raises:
-        ValueError: for two weights of one name.
+    Two weights of one name, as the members of an ensemble have, are a `ValueError`.
     """
     weights = {weight.path.removeprefix(f"{model.path}/"): weight for weight in model.weights}
     if len(weights) != len(model.weights):

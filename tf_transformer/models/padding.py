@@ -16,11 +16,9 @@ from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 
 def tokens_first(ids: KerasTensor, vocabulary_size: int) -> tuple[KerasTensor, KerasTensor]:
-    """Moves the padding of each row of ids (B, T) to the end.
+    """Moves the padding of each row of ids (B, T) to the end, where it may stand already.
 
-    Returns:
-        the moved ids, int (B, T), and the new place of each position, int32 (B, T). Rows with
-        padding at the end stay as they are.
+    The results are the moved ids, int (B, T), and the new place of each position, int32 (B, T).
 
     Raises:
         InputError: if a value is not an id; see `require_ids`. A traced graph does not know its
@@ -54,9 +52,8 @@ def put_back(x: KerasTensor, places: KerasTensor) -> KerasTensor:
     """Moves vectors (B, T, D) back from the places (B, T) that `tokens_first` returned."""
     batch, length = ops.shape(places)
     rows = places + length * ops.arange(batch, dtype="int32")[:, None]
-    return unflatten_positions(
-        ops.take(flatten_positions(x), ops.reshape(rows, (-1,)), axis=0), like=x
-    )
+    moved = ops.take(flatten_positions(x), ops.reshape(rows, (-1,)), axis=0)
+    return unflatten_positions(moved, like=x)
 
 
 def require_tokens_first(ids: KerasTensor, vocabulary_size: int) -> None:
@@ -82,11 +79,9 @@ def require_ids(ids: KerasTensor, vocabulary_size: int) -> None:
             f"shape {tuple(ids.shape)}. {AS_INTEGERS}"
         )
     values = _known(ids)
-    if (
-        values is not None
-        and values.size
-        and not 0 <= values.min() <= values.max() < vocabulary_size
-    ):
+    if values is None or not values.size:
+        return
+    if not 0 <= values.min() <= values.max() < vocabulary_size:
         raise InputError(
             f"expected ids from 0 to {vocabulary_size - 1}, because the vocabulary has "
             f"{vocabulary_size} ids, got ids from {values.min()} to {values.max()}. Encode the "

@@ -11,15 +11,14 @@ from tf_transformer.layers.later.biased_embedding import BiasedEmbedding, ZeroSt
 from tf_transformer.models.padding import put_back, tokens_first
 from tf_transformer.models.reads_ids import ReadsIds
 
+SourceAndTarget = tuple[KerasTensor, KerasTensor]
+"""Ids, int (B, S) and (B, T)."""
+
 
 class PredictsTokens(ReadsIds):
-    """The base class of models that predict tokens. All logits are computed here.
+    """The base class of models that predict tokens. All logits are computed here."""
 
-    Attributes:
-        output_embedding: the embedding; its transposed matrix is the output projection.
-    """
-
-    output_embedding: TokenEmbedding
+    output_embedding: TokenEmbedding  # its transposed matrix is the output projection
 
     def __init__(self, vocabulary_size: int, config: ModelConfig | dict | None, **options: Any):
         super().__init__(**options)
@@ -61,10 +60,6 @@ class PredictsTargets(PredictsTokens):
         """Makes the embeddings of target, source and output (paper section 3.4).
 
         `tie_embeddings` of the configuration says which of them share one layer.
-
-        Raises:
-            ValueError: if a size is not positive, or if source and target share a matrix but not a
-                size.
         """
         config, target_size = self.config, self.vocabulary_size
         source_size = self.source_vocabulary_size
@@ -100,15 +95,13 @@ class PredictsTargets(PredictsTokens):
             if not embedding.built:
                 embedding.build((None, None))
 
-    def call(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> KerasTensor:
+    def call(self, inputs: SourceAndTarget, training: bool | None = None) -> KerasTensor:
         source, _ = tokens_first(inputs[0], self.source_vocabulary_size)
         target, places = tokens_first(inputs[1], self.vocabulary_size)
         states = self.run((source, target), training=training).states
         return self.logits(put_back(states, places))
 
-    def run(self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None) -> Any:
+    def run(self, inputs: SourceAndTarget, training: bool | None = None) -> Any:
         """Like a call, but returns a record with `states` in place of logits."""
         raise NotImplementedError
 

@@ -14,21 +14,6 @@ from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import PAD_ID
 
 
-class Prompt(NamedTuple):
-    """Prompts with padding on the left, so that their last tokens stand in one column."""
-
-    before: KerasTensor  # int32 (B, P): all columns except the last
-    last: KerasTensor  # int32 (B,): the last token of each prompt
-    lengths: KerasTensor  # int32 (B,): number of tokens, with the start token
-
-    @classmethod
-    def of(cls, source: KerasTensor) -> "Prompt":
-        """Makes `Prompt` from rows (B, S) that have the end id and then padding at the end."""
-        # The first column is padding, because a reshape cannot infer sizes of an empty tensor.
-        ids = ops.pad(align_right(source), ((0, 0), (1, 0)), constant_values=PAD_ID)
-        return cls(ids[:, :-1], ids[:, -1], token_counts(ids))
-
-
 class Shared(NamedTuple):
     """What the hypotheses of a prompt share."""
 
@@ -45,27 +30,25 @@ class PromptDecoder(CachedDecoder):
     count the tokens of the text. Encodings that act on scores receive column numbers, so they may
     depend on differences of positions only.
 
-    Args:
-        parts: the parts of a built model without cross-attention.
-        options: sizes of the search, without a coverage penalty: there is no source to cover.
-        source: int tensor (B, S): the prompts, each with the end id, then padding.
+    The source is int (B, S): the prompts, each with the end id, then padding.
     """
 
     def __init__(self, parts: DecoderParts, options: StepOptions, source: KerasTensor):
         require_no_penalty(options.coverage_penalty)
-        prompt, window = Prompt.of(source), parts.decoder.layers[0].self_attention.window
-        length = ops.shape(prompt.before)[1]
+        # The first column is padding, because a reshape cannot infer sizes of an empty tensor.
+        ids = ops.pad(align_right(source), ((0, 0), (1, 0)), constant_values=PAD_ID)
+        before, last, lengths = ids[:, :-1], ids[:, -1], token_counts(ids)
+        length, window = ops.shape(before)[1], parts.decoder.layers[0].self_attention.window
         columns = length if window is None else limited(length + 1, window) - 1
         most = length + options.max_length
         if parts.position.max_length is not None:  # a learned table
             most = ops.minimum(most, parts.position.max_length)
         self._most = most
         super().__init__(parts, options, most, columns)
-        self.begin_with(self._after(prompt))
+        self.begin_with(self._after(before, last, lengths))
 
-    def _after(self, prompt: Prompt) -> StepState:
-        """Makes the state after all columns of a prompt except the last."""
-        before, last, lengths = prompt
+    def _after(self, before: KerasTensor, last: KerasTensor, lengths: KerasTensor) -> StepState:
+        """Makes the state after the columns `before` (B, P), which `last` tokens (B,) follow."""
         columns = ops.shape(before)[1]
         outside = columns - self._columns  # columns before the window; no step attends to them
         padding = columns + 1 - lengths - outside

@@ -37,15 +37,11 @@ class ReadsIds(keras.Model):
     Keras converts float inputs of a layer to the dtype `input_dtype`. When it exports a model, it
     traces the model with inputs of this dtype. So the dtype is int32 here, but the conversion is
     off: it would make ids of a user's floats without an error.
-
-    Attributes:
-        has_two_inputs: whether the inputs are (source, target); else they are one tensor.
-        has_one_label: whether each row has exactly one label, as `class_weight` of `fit` needs it.
     """
 
     input_dtype = "int32"
-    has_two_inputs: bool = False
-    has_one_label: bool = False
+    has_two_inputs: bool = False  # whether the inputs are (source, target), not one tensor
+    has_one_label: bool = False  # whether each row has one label, as `class_weight` of `fit` needs
 
     def __init__(self, **options: Any):
         super().__init__(**options)

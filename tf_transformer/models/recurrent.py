@@ -7,18 +7,18 @@ from keras import KerasTensor, ops
 
 from tf_transformer.config import ModelConfig
 from tf_transformer.decoding.coverage import coverage_penalty, no_coverage
-from tf_transformer.decoding.problem import StepOptions, StepState
+from tf_transformer.decoding.problem import StepOptions, StepResult, StepState
 from tf_transformer.decoding.step_logits import step_logits
 from tf_transformer.errors import InputError
 from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.later.recurrent import (
     BahdanauDecoder,
-    DecoderState,
     LuongDecoder,
     RecurrentDecoder,
 )
+from tf_transformer.models.cached_decoder import PerHypothesis
 from tf_transformer.models.padding import require_tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTargets
+from tf_transformer.models.predicts_tokens import PredictsTargets, SourceAndTarget
 from tf_transformer.text.special_ids import PAD_ID
 
 DECODERS: dict[str, type[RecurrentDecoder]] = {"bahdanau": BahdanauDecoder, "luong": LuongDecoder}
@@ -104,9 +104,7 @@ class RecurrentModel(PredictsTargets):
             x = ops.where(mask[..., None], x, 0.0)
         return x
 
-    def run(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> RecurrentOutput:
+    def run(self, inputs: SourceAndTarget, training: bool | None = None) -> RecurrentOutput:
         """Like a call without the logits, for rows with padding at the end only."""
         source, target = inputs
         require_tokens_first(target, self.vocabulary_size)
@@ -121,13 +119,6 @@ class RecurrentModel(PredictsTargets):
     def step_function(self, source: KerasTensor, options: StepOptions) -> "RecurrentStep":
         """Makes the step function of a search for the targets of source ids (B, S)."""
         return RecurrentStep(self, source, options)
-
-
-class PerHypothesis(NamedTuple):
-    """The state of each hypothesis."""
-
-    decoder: DecoderState
-    coverage: KerasTensor | tuple  # float32 (B, W, S): attention to source tokens; () untracked
 
 
 class PerSentence(NamedTuple):
@@ -157,17 +148,14 @@ class RecurrentStep:
             PerSentence(memory, model.decoder.attention.keys(memory), mask[:, None]),
         )
 
-    def __call__(
-        self, ids: KerasTensor, state: StepState, index: KerasTensor
-    ) -> tuple[KerasTensor, StepState]:
+    def __call__(self, ids: KerasTensor, state: StepState, index: KerasTensor) -> StepResult:
         (before, coverage), (memory, keys, is_source) = state
         x = self._model.target_embedding(ids)
         after = self._model.decoder.step(x, before, memory, keys, is_source[:, 0])
         if self._beta:
             coverage = coverage + ops.cast(after.weights, "float32")
-        return self._logits(after.output), StepState(
-            PerHypothesis(after, coverage), state.per_sentence
-        )
+        state = StepState(PerHypothesis(after, coverage), state.per_sentence)
+        return self._logits(after.output), state
 
     def bonus(self, state: StepState) -> KerasTensor:
         """Returns the coverage penalty (B, W) of hypotheses that end with the step of `state`."""

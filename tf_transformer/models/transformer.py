@@ -14,7 +14,7 @@ from tf_transformer.layers.stack import Decoder, Encoder
 from tf_transformer.models.cached_decoder import DecoderParts
 from tf_transformer.models.memory_decoder import MemoryDecoder
 from tf_transformer.models.padding import as_read, require_tokens_first
-from tf_transformer.models.predicts_tokens import PredictsTargets
+from tf_transformer.models.predicts_tokens import PredictsTargets, SourceAndTarget
 
 
 class TransformerOutput(NamedTuple):
@@ -90,9 +90,7 @@ class Transformer(PredictsTargets):
         self.encoder.build(source)
         self.decoder.build(target, source)
 
-    def run(
-        self, inputs: tuple[KerasTensor, KerasTensor], training: bool | None = None
-    ) -> TransformerOutput:
+    def run(self, inputs: SourceAndTarget, training: bool | None = None) -> TransformerOutput:
         """Like a call without the logits, for rows with padding at the end only."""
         source, target = as_read(inputs[0], self.config), inputs[1]
         require_tokens_first(target, self.vocabulary_size)

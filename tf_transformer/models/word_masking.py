@@ -75,10 +75,8 @@ def at_masks(labels: KerasTensor, states: KerasTensor) -> tuple[KerasTensor, Ker
     Masked positions, whose label is not 0, come first. A small model spends most of its time on
     logits, so this loss costs a quarter of the time of a loss over all positions. If a batch has
     more masked ids than places, the rest does not count. With words of up to four ids, such a batch
-    is nine standard deviations away.
-
-    Returns:
-        labels (R,) and states (R, D), with R = B · T // 4 + 64 or B · T if this is less.
+    is nine standard deviations away. The results are labels (R,) and states (R, D), with
+    R = B · T // 4 + 64, or B · T if this is less.
     """
     labels, states = ops.reshape(labels, (-1,)), flatten_positions(states)
     room = ops.shape(labels)[0] // 4 + 64

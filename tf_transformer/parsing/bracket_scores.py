@@ -53,11 +53,8 @@ class BracketCounts(NamedTuple):
 def score_trees(predictions: Sequence[str], references: Sequence[str]) -> dict[str, float | int]:
     """Scores predicted trees, each against one reference; all trees are lines.
 
-    Empty predictions are skipped.
-
-    Returns:
-        the scores by name: f1, precision, recall and complete_match in percent; sentences, errors
-        and skipped as counts.
+    Empty predictions are skipped. The scores f1, precision, recall and complete_match are in
+    percent; sentences, errors and skipped are counts.
 
     Raises:
         InputError: if there is no tree, if the numbers of trees differ, or if a line is not a tree.

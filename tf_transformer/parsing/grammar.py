@@ -44,11 +44,8 @@ FIRST = State(0, 0, START, 0)
 def allowed(state: State, words: Any, room: Any, in_order: bool) -> Allowed:
     """Says which kinds of action may come next.
 
-    Args:
-        state: the actions so far.
-        words: number of words of the sentence.
-        room: number of actions up to the limit, with the end.
-        in_order: whether the linearization is `in_order`; otherwise it is `brackets`.
+    `words` is the number of words of the sentence, and `room` the number of actions up to the
+    limit, with the end. The linearization is `in_order` or `brackets`.
     """
     depth, last = state.depth, state.last
     left = words - state.words
@@ -84,11 +81,8 @@ class TreeGrammar:
     The sentence says which word comes next. So the action that takes the next word gets the sum of
     the probabilities of all actions that take words. Actions that are not allowed get `NEG_INF`.
 
-    Call arguments:
-        log_probabilities: float32 tensor (B, W, V), log-probabilities of the next actions.
-        ids: int32 tensor (B, W, L), the actions so far, which must be valid.
-        index: int32 scalar, the number of actions so far.
-        facts: int32 tensor (B, 2 + S), from `facts`.
+    `decoding.problem.Grammar` describes the call. The actions so far must be valid, and the facts
+    (B, 2 + S) come from `facts`.
     """
 
     def __init__(self, actions: Actions):
@@ -109,16 +103,12 @@ class TreeGrammar:
         return ops.concatenate([ops.stack([counts, limits], axis=1), words], axis=1)
 
     def __call__(
-        self,
-        log_probabilities: KerasTensor,
-        ids: KerasTensor,
-        index: KerasTensor,
-        facts: KerasTensor,
+        self, log_p: KerasTensor, ids: KerasTensor, index: KerasTensor, facts: KerasTensor
     ) -> KerasTensor:
         takes_word = ops.convert_to_tensor(self.actions.kinds == WORD)  # (V,)
-        of_words = ops.where(takes_word, log_probabilities, NEG_INF)
+        of_words = ops.where(takes_word, log_p, NEG_INF)
         of_word = ops.logsumexp(of_words, axis=-1, keepdims=True)
-        of_tokens = ops.where(takes_word, of_word, log_probabilities)
+        of_tokens = ops.where(takes_word, of_word, log_p)
         return ops.where(self.allowed_next(ids, index, facts), of_tokens, NEG_INF)
 
     def allowed_next(self, ids: KerasTensor, index: KerasTensor, facts: KerasTensor) -> KerasTensor:

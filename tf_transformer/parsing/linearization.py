@@ -29,11 +29,6 @@ UNNAMED_CLOSING = "<)>"
 OTHER, END, WORD, OPEN, CLOSE = range(5)  # kinds of ids
 
 
-def opening(label: str) -> str:
-    """Names the action that opens a bracket with this label."""
-    return f"<({label}>"
-
-
 def closing(label: str) -> str:
     """Names the action that closes a bracket with this label in `brackets`."""
     return f"<){label}>"
@@ -44,11 +39,12 @@ def linearize(tree: Tree, in_order: bool) -> list[str]:
     if is_word(tree):
         return [WORD_PIECE]
     label = tree.label()
+    opening = f"<({label}>"
     first, *others = (linearize(child, in_order) for child in tree)
     rest = [action for actions in others for action in actions]
     if in_order:
-        return [*first, opening(label), *rest, UNNAMED_CLOSING]
-    return [opening(label), *first, *rest, closing(label)]
+        return [*first, opening, *rest, UNNAMED_CLOSING]
+    return [opening, *first, *rest, closing(label)]
 
 
 def symbols(labels: Iterable[str], linearization: str) -> list[str]:
@@ -61,15 +57,12 @@ def symbols(labels: Iterable[str], linearization: str) -> list[str]:
     labels = sorted(labels)
     in_order, lexical = "in_order" in linearization, "lexical" in linearization
     closings = [UNNAMED_CLOSING] if in_order else [closing(label) for label in labels]
-    return [*[WORD_PIECE] * (not lexical), *(opening(label) for label in labels), *closings]
+    return [*[WORD_PIECE] * (not lexical), *(f"<({label}>" for label in labels), *closings]
 
 
 @dataclass(frozen=True)
 class Actions:
-    """The actions among the ids of a tokenizer.
-
-    The arrays are int32 (V,).
-    """
+    """The actions among the ids of a tokenizer. The arrays are int32 (V,)."""
 
     kinds: np.ndarray  # of each id: `OTHER`, `END`, `WORD`, `OPEN` or `CLOSE`
     labels: list[str]  # for each id, the label of the bracket that it opens or closes, or ""
@@ -80,7 +73,7 @@ class Actions:
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "Actions":
         """Finds the actions of a run's tokenizer."""
-        names = [tokenizer.piece(i) for i in range(tokenizer.vocabulary_size)]
+        names = tokenizer.pieces
         ids = {name: i for i, name in enumerate(names) if tokenizer.is_symbol(i)}
         kinds = np.full(len(names), OTHER, np.int32)
         for name, i in ids.items():

@@ -27,15 +27,10 @@ class _Repair(NamedTuple):
 
 
 def restore(ids: tf.Tensor, words: tf.Tensor, actions: Actions) -> tf.Tensor:
-    """Makes a tree from each row of ids.
+    """Makes a tree from each row of any ids, int32 (R, L).
 
-    Args:
-        ids: int32 tensor (R, L) of any ids. Ids after the first end-of-sentence id do not count.
-        words: string tensor (R, M) of the words of the sentences, padded with "".
-        actions: the actions of the tokenizer.
-
-    Returns:
-        string tensor (R,), each tree as a line; "" for a sentence without words.
+    Ids after the first end-of-sentence id do not count. The words of the sentences are strings
+    (R, M), padded with "". Each tree is a line, string (R,); "" for a sentence without words.
     """
     valid = _valid(ids, words, actions)
     order = tf.argsort(valid.order, axis=1)

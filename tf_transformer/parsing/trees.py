@@ -10,8 +10,8 @@ import os
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import decode, read_lines, split_paths
@@ -23,13 +23,6 @@ OUTER_LABELS = {"", "TOP", "ROOT", "S1"}  # labels of the bracket around a whole
 OUTER = "TOP"
 _TOKEN = re.compile(r"[()]|[^\s()]+")
 _FUNCTION_TAG = re.compile(r"[-=|]")
-
-
-class TreeText(NamedTuple):
-    """The text of a tree, and the place in a file where it begins."""
-
-    text: str
-    place: str  # such as "wsj_0001.mrg, line 12"
 
 
 def tree_files(paths: str) -> list[pathlib.Path]:
@@ -59,7 +52,7 @@ def _by_number(path: pathlib.Path) -> list[tuple[int, str]]:
 
 
 def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
-    """Reads the trees of `tree_files(paths)`; yields each tree, cleaned, and its place.
+    """Reads the trees of `tree_files(paths)`; yields each, cleaned, and its place.
 
     Raises:
         InputError: if brackets do not match, if text stands outside trees, or if a tree has no
@@ -70,8 +63,8 @@ def read_trees(paths: str) -> Iterator[tuple[Tree, str]]:
             yield clean(parse(text, place), place), place
 
 
-def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeText]:
-    """Divides the lines of the file with this name into the texts of trees."""
+def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[tuple[str, str]]:
+    """Divides the lines of the file with this name into texts of trees, each with its place."""
     tokens: list[str] = []
     depth = first = 0
     for number, line in enumerate(lines, 1):
@@ -86,7 +79,7 @@ def split_trees(lines: Iterable[str], name: str | os.PathLike) -> Iterator[TreeT
             depth += {"(": 1, ")": -1}.get(token, 0)
             tokens.append(token)
             if depth == 0:
-                yield TreeText(" ".join(tokens), f"{name}, line {first:,}")
+                yield " ".join(tokens), f"{name}, line {first:,}"
                 tokens = []
     if depth:
         raise InputError(
@@ -152,11 +145,3 @@ def is_word(tree: Tree) -> bool:
 def one_line(tree: Tree) -> str:
     """Writes a tree as one line of a bracket file."""
     return tree.pformat(margin=sys.maxsize)
-
-
-def map_words(tree: Tree, change: Callable[[str, str], Sequence[str]]) -> Tree:
-    """Makes a tree in which `change` has replaced each tag and word."""
-    if is_word(tree):
-        tag, word = change(tree.label(), tree[0])
-        return type(tree)(tag, [word])
-    return type(tree)(tree.label(), [map_words(child, change) for child in tree])

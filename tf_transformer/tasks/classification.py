@@ -1,7 +1,6 @@
 """Classification of texts or pairs of texts, with one or several labels."""
 
 import itertools
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -11,20 +10,15 @@ import numpy as np
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.data.corpora import in_folder, own_file
-from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.readers.tables import stream_table
 from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
+from tf_transformer.losses import cross_entropy
 from tf_transformer.losses.consistency import require_cross_entropy
-from tf_transformer.losses.cross_entropy import (
-    CrossEntropy,
-    TokenLosses,
-    decision_losses,
-    label_losses,
-)
 from tf_transformer.models.encoder_only import Classifier
-from tf_transformer.tasks.metrics import Metric, References
+from tf_transformer.tasks.metrics import Metric, References, Scores, Strings
 from tf_transformer.tasks.task import Batch, Evaluation, FieldTexts, Rows, Splits, Task, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import comparable
@@ -41,9 +35,7 @@ class LabelScore:
 
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         """Scores the predicted label of each text against the first list of references.
 
         Returns:
@@ -92,6 +84,10 @@ class Classification(Task):
     fields: tuple[str, ...] = ("text", "label", "numbers")
     labels: str = "labels"
     model_labels: tuple[str, ...] = ()
+    summary = (
+        "{examples:,} examples: accuracy {accuracy:.3f}, F1 {f1_macro:.3f} (macro), "
+        "{f1_micro:.3f} (micro)"
+    )
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -137,9 +133,6 @@ class Classification(Task):
             )
         return self.test_set(_rows(reference, _options(config)).read())
 
-    def test_set(self, examples: Examples) -> TestSet:
-        return TestSet(examples["text"], examples["label"])
-
     def train_codec(self, stream: ExampleStream, config: Config) -> Codec:
         """A codec that is learned from the texts, without the labels."""
         lines = (text for example in stream for text in example[0].split("\t"))
@@ -165,10 +158,10 @@ class Classification(Task):
         return model
 
     def losses(
-        self, model: keras.Model, batch: Batch, loss: CrossEntropy, training: bool
-    ) -> TokenLosses:
+        self, model: keras.Model, batch: Batch, loss: cross_entropy.CrossEntropy, training: bool
+    ) -> cross_entropy.TokenLosses:
         """Cross-entropy of the label; with several labels, of the decisions for each label."""
-        losses = decision_losses if model.separator else label_losses
+        losses = cross_entropy.decision_losses if model.separator else cross_entropy.label_losses
         logits = model.logits(batch["text"], training=training)
         return losses(batch["labels"], logits, loss.label_smoothing)
 
@@ -188,12 +181,6 @@ class Classification(Task):
         options = _options(config)
         labels = {"labels": list(options.labels), "separator": options.label_separator}
         return {"classification": labels | {"texts": len(options.text_columns)}}
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{examples:,} examples: accuracy {accuracy:.3f}, F1 {f1_macro:.3f} (macro), "
-            "{f1_micro:.3f} (micro)"
-        ).format(**scores)
 
 
 CLASSIFICATION = Classification()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tf_transformer.errors import InputError
-from tf_transformer.tasks.metrics import References
+from tf_transformer.tasks.metrics import References, Scores, Strings
 from tf_transformer.text.normalization import is_blank
 
 
@@ -25,9 +25,7 @@ class Comet:
     name = "comet"
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         if len(inputs) != len(predictions) or not predictions:
             raise InputError(
                 "COMET needs at least one translation, and a source for each; got "

@@ -1,7 +1,7 @@
 """Language modelling: learns from lines of text with a decoder-only model, tests perplexity."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from typing import Any, ClassVar, cast
@@ -11,7 +11,7 @@ from keras import ops
 
 from tf_transformer.config import Config, Corpus, DecodeConfig
 from tf_transformer.data.corpora import load_examples, read_test
-from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.examples import ExampleStream
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
@@ -27,15 +27,11 @@ _CHARACTERS = 1000  # SentencePiece learns from lines of at most 4,192 bytes
 
 
 class TextTask(Task):
-    """A task whose examples are single texts, such as the lines of a file.
-
-    Attributes:
-        Model: the class of the models.
-    """
+    """A task whose examples are single texts, such as the lines of a file."""
 
     fields: tuple[str, ...] = ("text",)
     labels: str = "text"
-    Model: ClassVar[Callable[..., keras.Model]]
+    Model: ClassVar[Callable[..., keras.Model]]  # the class of the models
 
     def load_splits(self, config: Config) -> Splits:
         """The texts of the corpora; see `DataConfig`."""
@@ -61,10 +57,6 @@ class TextTask(Task):
         (texts,) = read_test(corpus, self.fields, config.data)
         return TestSet(texts, texts)
 
-    def test_set(self, examples: Examples) -> TestSet:
-        """The texts of examples, as inputs and as references."""
-        return TestSet(examples["text"], examples["text"])
-
     def build_model(self, config: Config, codec: Codec, dtype: str) -> keras.Model:
         model = self.Model(codec.size("text"), config.model, dtype=dtype)
         model.build()
@@ -81,6 +73,10 @@ class LanguageModeling(TextTask):
     """
 
     Model = LanguageModel
+    summary = (
+        "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
+        "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
+    )
 
     def complete(self, config: Config) -> Config:
         """Limits contexts to the length in training, and validation to the loss."""
@@ -148,12 +144,6 @@ class LanguageModeling(TextTask):
         lines = [f"{score.log_probability:.6f}\t{score.tokens}" for score in scores]
         return Evaluation(lines, perplexities(list(compress(read, has_text)), scores))
 
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{lines:,} lines, {tokens:,} tokens: perplexity {perplexity:.2f} per token, "
-            "{word_perplexity:.2f} per word, {bits_per_byte:.3f} bits per byte"
-        ).format(**scores)
-
 
 LANGUAGE_MODELING = LanguageModeling()
 
@@ -162,10 +152,8 @@ def perplexities(texts: Sequence[str], scores: Sequence[TextScore]) -> dict[str,
     """The perplexity exp(-ln p / N) of texts, where N counts tokens, words or bytes.
 
     The texts are lines that the tokenizer has normalized. The end of a line is a token. It also
-    counts as a word, and as a byte (the newline). A score with 0 tokens is that of a blank line.
-
-    Raises:
-        InputError: without a text.
+    counts as a word, and as a byte (the newline). A score with 0 tokens is that of a blank line. No
+    text is an `InputError`.
 
     Example:
         >>> found = perplexities(["a bc"], [TextScore(-6.0 * math.log(2.0), 4)])

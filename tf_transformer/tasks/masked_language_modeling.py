@@ -1,6 +1,6 @@
 """Masked language modelling: restores masked words of plain text (Devlin et al. 2019)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import keras
@@ -33,6 +33,10 @@ class MaskedLanguageModeling(TextTask):
 
     Model = MaskedLanguageModel
     metrics: tuple[Metric, ...] = (OfModel("masked_accuracy"),)
+    summary = (
+        "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
+        "accuracy {masked_accuracy:.3f}"
+    )
 
     def complete(self, config: Config) -> Config:
         require_cross_entropy(config.train)
@@ -63,10 +67,8 @@ class MaskedLanguageModeling(TextTask):
         """Restores masked words: the texts, and scores of the masked ids.
 
         masked_perplexity is exp of the mean negative log-probability of masked ids.
-        masked_accuracy is the share of them that are restored correctly, 0 to 1.
-
-        Raises:
-            InputError: when no word is masked.
+        masked_accuracy is the share of them that are restored correctly, 0 to 1. It is an
+        `InputError` if no word is masked.
         """
         predictor = cast(MaskedPredictor, predictor)
         restored = predictor.restore(test.inputs, progress)
@@ -84,12 +86,6 @@ class MaskedLanguageModeling(TextTask):
     def default_metric(self, references: Sequence[str]) -> str:
         """The validation loss, because it counts all validation texts."""
         return "loss"
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{sentences:,} sentences, {masked:,} masked ids: perplexity {masked_perplexity:.2f}, "
-            "accuracy {masked_accuracy:.3f}"
-        ).format(**scores)
 
 
 MASKED_LANGUAGE_MODELING = MaskedLanguageModeling()

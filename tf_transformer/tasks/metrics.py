@@ -13,7 +13,9 @@ from typing import Any, Protocol
 from tf_transformer.errors import InputError
 from tf_transformer.registry import Registry
 
-References = Sequence[Sequence[str]]
+Strings = Sequence[str]
+Scores = dict[str, Any]  # by name, in JSON's types
+References = Sequence[Strings]
 """Lists of references; each list has one reference per prediction."""
 
 
@@ -30,9 +32,7 @@ class Metric(Protocol):
     @property
     def lower_is_better(self) -> bool: ...
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         """Scores predictions; an `InputError` if there are none, or if texts are missing.
 
         Args:
@@ -53,9 +53,7 @@ class OfModel:
     name: str
     lower_is_better: bool = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         raise InputError(
             f"{self.name} needs the probabilities of a model, which given outputs do not have. "
             "Give --run_dir and --reference, without --hypotheses."
@@ -90,13 +88,10 @@ def find(name: str, own: Iterable[Metric]) -> Metric:
 
 
 def score_all(
-    metrics: Iterable[Metric],
-    inputs: Sequence[str],
-    predictions: Sequence[str],
-    references: References,
-) -> dict[str, Any]:
+    metrics: Iterable[Metric], inputs: Strings, predictions: Strings, references: References
+) -> Scores:
     """The scores of several metrics. A score in the result of an earlier metric is not repeated."""
-    scores: dict[str, Any] = {}
+    scores: Scores = {}
     for metric in metrics:
         if metric.name not in scores:
             scores |= metric.score(inputs, predictions, references)

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -11,7 +11,7 @@ import keras
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.config.task import ParsingOptions
 from tf_transformer.data.corpora import in_folder, own_file
-from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.data.readers.rows import content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
@@ -20,7 +20,7 @@ from tf_transformer.parsing.bracket_scores import score_trees
 from tf_transformer.parsing.linearization import Actions, symbols
 from tf_transformer.parsing.trees import one_line, parse, read_trees, split_trees, tree_files
 from tf_transformer.tasks.encoder_decoder import EncoderDecoderTask
-from tf_transformer.tasks.metrics import Metric, References
+from tf_transformer.tasks.metrics import Metric, References, Scores, Strings
 from tf_transformer.tasks.task import FieldTexts, Rows, Splits, TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
@@ -35,9 +35,7 @@ class BracketScore:
     name: str  # f1, precision, recall or complete_match
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         return dict(score_trees(predictions, references[0]))
 
 
@@ -55,6 +53,11 @@ class Parsing(EncoderDecoderTask):
     labels: str = "tree"
     metrics: tuple[Metric, ...] = tuple(
         map(BracketScore, ("f1", "precision", "recall", "complete_match"))
+    )
+    summary = (
+        "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
+        "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "
+        "a tree"
     )
 
     def load_splits(self, config: Config) -> Splits:
@@ -78,10 +81,6 @@ class Parsing(EncoderDecoderTask):
             )
         return self.test_set(stream_trees(reference).read())
 
-    def test_set(self, examples: Examples) -> TestSet:
-        """The sentences of examples, and their trees."""
-        return TestSet(examples["sentence"], examples["tree"])
-
     def read_outputs(self, hypotheses: str, reference: str) -> tuple[list[str], list[list[str]]]:
         """The trees of two bracket files. With one line per reference, a line may be empty."""
         references = stream_trees(reference).read()["tree"]
@@ -97,7 +96,7 @@ class Parsing(EncoderDecoderTask):
         """A codec with pieces of words, and a piece for each action of trees."""
         tokenizer = Tokenizer.train(
             (sentence for sentence, _ in stream),
-            symbols=symbols(_labels(stream), _linearization(config)),
+            symbols=symbols(_labels(stream), cast(ParsingOptions, config.task).linearization),
             **config.data.tokenizer_options,
         )
         return Codec(tokenizer)
@@ -124,21 +123,10 @@ class Parsing(EncoderDecoderTask):
         return Parser(model, codec, decode, self.options.grammar)
 
     def metadata(self, config: Config) -> dict[str, dict[str, Any]]:
-        return {"parsing": {"linearization": _linearization(config)}}
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{sentences:,} sentences: F1 {f1:.2f}, precision {precision:.2f}, recall {recall:.2f}, "
-            "complete match {complete_match:.1f}%; {errors} with other words, {skipped} without "
-            "a tree"
-        ).format(**scores)
+        return {"parsing": {"linearization": cast(ParsingOptions, config.task).linearization}}
 
 
 PARSING = Parsing()
-
-
-def _linearization(config: Config) -> str:
-    return cast(ParsingOptions, config.task).linearization
 
 
 def _labels(stream: ExampleStream) -> set[str]:

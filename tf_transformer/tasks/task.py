@@ -97,6 +97,7 @@ class Task(ABC):
     Options: type[TaskOptions] = TaskOptions  # the class of `options`
     fields: tuple[str, ...]  # names of the texts of an example, like ("source", "target")
     labels: str
+    summary: str  # scores as one line for people: a template of `str.format`
     requested: tuple[Metric, ...] = ()  # the metrics that `with_metrics` adds
     only_text: bool = False
     separable: bool = False  # whether each field may have its own vocabulary
@@ -172,9 +173,12 @@ class Task(ABC):
         """
         raise InputError("--corpus is for translation and language models. Give --reference.")
 
-    @abstractmethod
     def test_set(self, examples: Examples) -> TestSet:
-        """The inputs and references of examples."""
+        """The inputs and references of examples; by default the first field and the second.
+
+        Examples of one field have it as both.
+        """
+        return TestSet(examples[self.fields[0]], examples[self.fields[:2][-1]])
 
     def attended(self, examples: TestSet) -> TestSet:
         """Texts and outputs for pictures of attention in training; by default `examples`."""
@@ -310,6 +314,6 @@ class Task(ABC):
         """Facts by section for the metadata of exports, in JSON's types; by default none."""
         return {}
 
-    @abstractmethod
     def describe(self, scores: Mapping[str, Any]) -> str:
-        """The scores as one line of text for people."""
+        """The scores as one line of text for people, by default with the template `summary`."""
+        return self.summary.format(**scores)

@@ -1,6 +1,6 @@
 """Translation: learns from pairs of sentences, tests BLEU."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -16,7 +16,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator
 from tf_transformer.tasks.encoder_decoder import EncoderDecoderTask
-from tf_transformer.tasks.metrics import Metric, References
+from tf_transformer.tasks.metrics import Metric, References, Scores, Strings
 from tf_transformer.tasks.task import FieldTexts, Rows, Splits, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
 from tf_transformer.text.codec import Codec
@@ -38,6 +38,10 @@ class Translation(EncoderDecoderTask):
     labels: str = "target"
     only_text: bool = True
     separable: bool = True
+    summary = (
+        "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
+        "BLEU {bleu:.2f} ({signature})"
+    )
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -110,9 +114,7 @@ class Translation(EncoderDecoderTask):
         outputs, *references = read_texts(hypotheses, *split_paths(reference))
         return outputs, references
 
-    def compare(
-        self, predictions: Sequence[str], references: References, baseline: Sequence[str]
-    ) -> dict[str, Any]:
+    def compare(self, predictions: Strings, references: References, baseline: Strings) -> Scores:
         return Bleu(self.options).compare(predictions, references, baseline)
 
     def default_metric(self, references: Sequence[str]) -> str:
@@ -134,12 +136,6 @@ class Translation(EncoderDecoderTask):
         signature = bleu.score([], ["."], [["."]])["signature"]
         names = dict(zip(self.fields, corpora.run_languages(config), strict=True))
         return {"languages": names, "training": {"bleu_signature": signature}}
-
-    def describe(self, scores: Mapping[str, Any]) -> str:
-        return (
-            "{sentences:,} sentences: exact match {exact_match:.1f}%, chrF {chrf:.2f}, "
-            "BLEU {bleu:.2f} ({signature})"
-        ).format(**scores)
 
 
 TRANSLATION = Translation()

@@ -13,7 +13,7 @@ import numpy as np
 
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.tasks.metrics import References
+from tf_transformer.tasks.metrics import References, Scores, Strings
 from tf_transformer.text.normalization import comparable_in_script, is_blank
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ class Bleu:
     name = "bleu"
     lower_is_better = False
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         """Scores translations against one or several references.
 
         A blank reference is a missing reference. If a translation and all its references are
@@ -65,17 +63,12 @@ class Bleu:
             scores["bleu_interval"] = list(map(_percent, limits))
         return scores
 
-    def compare(
-        self, predictions: Sequence[str], references: References, baseline: Sequence[str]
-    ) -> dict[str, float]:
+    def compare(self, predictions: Strings, references: References, baseline: Strings) -> Scores:
         """Scores the translations of another system, `baseline`, and tests the difference.
 
         Returns:
             baseline_bleu: the BLEU of the other system. p_value, with resamples: the probability of
             such a difference in BLEU, or a larger one, between equal systems (two-sided).
-
-        Raises:
-            InputError: as `score`, and for unequal numbers of translations.
         """
         texts = Texts.of(predictions, references, self.options)
         _require_as_many("a translation of the baseline", baseline, predictions)
@@ -132,9 +125,7 @@ class _OfTexts:
 
     options: TranslationOptions
 
-    def score(
-        self, inputs: Sequence[str], predictions: Sequence[str], references: References
-    ) -> dict[str, Any]:
+    def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         return self._score(Texts.of(predictions, references, self.options))
 
     def _score(self, texts: "Texts") -> dict[str, Any]:

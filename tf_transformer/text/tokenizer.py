@@ -230,7 +230,7 @@ class Tokenizer:
         """Ids of the pieces that begin a word. A vocabulary of bytes has none."""
         if self.vocabulary_size == BYTES:
             return ()
-        return tuple(i for i in range(self.vocabulary_size) if self.piece(i).startswith("▁"))
+        return tuple(i for i, piece in enumerate(self.pieces) if piece.startswith("▁"))
 
     def word_of_pieces(self, text: str) -> list[int]:
         """For each id of a text, returns the index of its word in `text.split()`.
@@ -309,6 +309,11 @@ class Tokenizer:
     def piece(self, token: int) -> str:
         """Returns the piece of text of an id. U+2581 stands for a space."""
         return self._processor.id_to_piece(int(token))
+
+    @property
+    def pieces(self) -> list[str]:
+        """All pieces, in the order of their ids."""
+        return list(map(self.piece, range(self.vocabulary_size)))
 
     def piece_to_id_or_unknown(self, piece: str) -> int:
         """Returns the id of a piece, or `UNK_ID` if the vocabulary does not have the piece."""

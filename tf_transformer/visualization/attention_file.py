@@ -16,10 +16,8 @@ MOST = {".html": 100, ".json": 1000, ".png": 1, ".svg": 1}  # most sentences in 
 class AttentionFile:
     """Collects the records of the first sentences, and writes them to one file.
 
-    Args:
-        path: path of the file. .html: a page. .png or .svg: a picture of the first sentence.
-            .json: the numbers. A picture needs matplotlib.
-        overwrite: replace an existing file.
+    The suffix of the path selects the content. .html: a page. .png or .svg: a picture of the first
+    sentence, which needs matplotlib. .json: the numbers.
     """
 
     def __init__(self, path: str, overwrite: bool = False):

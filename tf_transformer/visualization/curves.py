@@ -22,11 +22,8 @@ _OTHERS = ("step", "skipped")  # fields without a curve
 def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) -> bytes:
     """The content of an image file with a plot for each metric and a color for each run.
 
-    Training (solid lines) and validation (dashed lines) share a plot.
-
-    Args:
-        runs: the rows of `metrics.jsonl`, by the name of the run.
-        suffix: one of `FORMATS`.
+    Training (solid lines) and validation (dashed lines) share a plot. `runs` has the rows of
+    `metrics.jsonl` by the name of the run, and `suffix` is one of `FORMATS`.
 
     Example:
         >>> rows = [{"step": 1, "loss": 2.0, "val_loss": 3.0}, {"step": 2, "loss": 1.0}]

@@ -60,5 +60,5 @@ NAMES_WITHOUT_ACCENTS = (
     *("Caracas", "Santiago", "Barcelona", "Valencia", "Bilbao", "Porto", "Bologna", "Palermo"),
     *("Rotterdam", "Utrecht", "Stockholm", "Helsinki", "Tallinn", "Riga", "Vilnius", "Minsk"),
     *("Odessa", "Ankara", "Texas", "Florida", "Kansas", "Nevada", "Oregon", "Alabama", "Ohio"),
-    *("Iowa"),
+    "Iowa",
 )
