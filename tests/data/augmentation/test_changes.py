@@ -24,6 +24,10 @@ DRAWS = 60
 USUAL = {*NAMES, *NAMES_WITHOUT_ACCENTS}
 
 
+def test_names_are_words():
+    assert min(map(len, USUAL)) > 1
+
+
 def results(change, pair):
     return {change(pair, np.random.default_rng(seed)) for seed in range(DRAWS)}
 
