@@ -275,6 +275,8 @@ OWN: dict[str, Renderer] = {
     "decode.tiny": lambda: decode("tiny"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
     "decode_avx2.tiny": lambda: decode("tiny", "decode_avx2"),
+    "decode_int8.base": lambda: decode("base", "decode_int8"),
+    "decode_int8.tiny": lambda: decode("tiny", "decode_int8"),
     "decode_opus.opus": lambda: decode("opus", "decode_opus"),
     "decode_tc_big.tc_big": lambda: decode("tc_big", "decode_tc_big"),
     "decode_intel.base": lambda: decode("base", "decode_intel"),
