@@ -2,10 +2,12 @@
 
 import types
 
+import keras
 import pytest
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import Answer, answers, compare
+from tf_transformer.layers.int8 import Int8Policy
 
 
 def test_answers_have_the_first_text_and_all_scores_of_a_sentence():
@@ -29,6 +31,8 @@ def test_answers_have_the_first_text_and_all_scores_of_a_sentence():
         ("float32", True, 0.0009, 1),
         ("bfloat16", False, 0.09, 5),
         ("bfloat16", True, 0.09, 10),
+        ("int8", False, 0.04, 0),
+        ("int8", True, 0.04, 10),
     ],
 )
 @pytest.mark.parametrize(
@@ -38,8 +42,9 @@ def test_more_differences_than_rounding_explains_are_an_error(
     dtype, sampling, shift, allowed, wrong
 ):
     """Ten sentences: all scores shifted within the tolerance, and some wrong answers."""
+    policy = Int8Policy() if dtype == "int8" else keras.DTypePolicy(dtype)
     predictor = types.SimpleNamespace(
-        model=types.SimpleNamespace(compute_dtype=dtype),
+        model=types.SimpleNamespace(dtype_policy=policy, compute_dtype=policy.compute_dtype),
         config=types.SimpleNamespace(sampling=sampling),
     )
     expected = [Answer(["x"], [-1.0, -2.0])] * 10

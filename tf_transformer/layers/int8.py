@@ -50,8 +50,8 @@ class Int8Matrix(keras.layers.Layer):
 
     Example:
         >>> matrix = Int8Matrix((3, 2))
-        >>> matrix.integers.assign([[1, 2], [3, 4], [5, 6]])
-        >>> matrix.highest.assign([127.0, 127.0, 63.5])
+        >>> _ = matrix.integers.assign([[1, 2], [3, 4], [5, 6]])
+        >>> _ = matrix.highest.assign([127.0, 127.0, 63.5])
         >>> matrix.take(np.array([0, 2])).numpy().tolist()
         [[1.0, 2.0], [2.5, 3.0]]
     """
