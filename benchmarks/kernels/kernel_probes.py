@@ -1,6 +1,7 @@
-"""Probes of the thresholds of kernels: attention of few queries, and blocks of top-k."""
+"""Probes of thresholds: attention of few queries, blocks of top-k, matrices of int8 numbers."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ from benchmarks.kernels.pairs import normal
 from benchmarks.kernels.probe import ALWAYS, NEVER, MakeLoop, Probe, forced
 from benchmarks.kernels.timing import Loop, looped
 from tf_transformer import kernels
+from tf_transformer.inference.onednn import OneDnnPolicy
 from tf_transformer.kernels import top_k
+from tf_transformer.layers.dense import Dense
 from tf_transformer.machine import thresholds
 
 _K = 8
@@ -30,6 +33,7 @@ def probes(small: bool = False) -> Iterator[Probe]:
     yield from _smallest_block(rows, (16,) if small else (8, 16, 32))
     yield from _blocks_per_result(rows, (4,) if small else (2, 4, 8))
     yield from _sorts_without_blocks(rows, (0.25,) if small else (0.5, 1, 2, 4))
+    yield from _smallest_int8_matrix((1,) if small else (1, 4, 32), (64,) if small else (256, 512))
 
 
 def _attention(queries: int, rows: int) -> MakeLoop:
@@ -76,7 +80,7 @@ def _largest_block(rows: int, size: int) -> Iterator[Probe]:
     values = normal(rows, size)
     blocks = {str(block): block for block in (limit // 2, limit, 2 * limit, 4 * limit)}
     for jit_compile, how in ((False, ""), (True, ", compiled")):
-        sides = forced("kernels.top_k", name, blocks, _top_k(values, jit_compile))
+        sides = forced("machine.thresholds", name, blocks, _top_k(values, jit_compile))
         yield Probe(name, f"{rows} rows of {size:,}, k {_K}{how}", str(limit), sides)
 
 
@@ -87,7 +91,7 @@ def _smallest_block(rows: int, blocks: tuple[int, ...]) -> Iterator[Probe]:
     for block in blocks:
         chosen = "blocks" if block >= thresholds.SMALLEST_BLOCK else "one sort"
         make = _top_k(normal(rows, block * count))
-        sides = forced("kernels.top_k", name, {"blocks": 1, "one sort": one_sort}, make)
+        sides = forced("machine.thresholds", name, {"blocks": 1, "one sort": one_sort}, make)
         yield Probe(name, f"{rows} rows of {count} blocks of {block}, k {_K}", chosen, sides)
 
 
@@ -97,7 +101,7 @@ def _blocks_per_result(rows: int, numbers: tuple[int, ...]) -> Iterator[Probe]:
     values = {str(number): number for number in (limit // 2, limit, 2 * limit)}
     for number in numbers:
         size = thresholds.LARGEST_BLOCK * number * _K
-        sides = forced("kernels.top_k", name, values, _top_k(normal(rows, size)))
+        sides = forced("machine.thresholds", name, values, _top_k(normal(rows, size)))
         yield Probe(name, f"{rows} rows of {size:,}, k {_K}", str(limit), sides)
 
 
@@ -107,8 +111,26 @@ def _sorts_without_blocks(rows: int, factors: tuple[float, ...]) -> Iterator[Pro
         size = int(factor * limit)
         chosen = "one sort" if factor <= 1 else "blocks"
         make = _compiled_sort(normal(rows, size))
-        sides = forced("kernels.top_k", name, {"one sort": ALWAYS, "blocks": NEVER}, make)
+        sides = forced("machine.thresholds", name, {"one sort": ALWAYS, "blocks": NEVER}, make)
         yield Probe(name, f"{rows} rows of {size:,}, k {_K}, compiled", chosen, sides)
+
+
+def _smallest_int8_matrix(rows: Iterable[int], sizes: Sequence[int]) -> Iterator[Probe]:
+    name, limit = "SMALLEST_INT8_MATRIX", thresholds.SMALLEST_INT8_MATRIX
+    for count, size in itertools.product(rows, sizes):
+        chosen = "int8" if size**2 >= limit else "float32"
+        make = _dense(normal(count, size))
+        sides = forced("layers.int8", name, {"int8": NEVER, "float32": ALWAYS}, make)
+        yield Probe(name, f"{count} rows, {size} × {size}", chosen, sides)
+
+
+def _dense(rows: np.ndarray) -> MakeLoop:
+    def make() -> Loop:
+        layer = Dense(rows.shape[1], dtype=OneDnnPolicy())
+        layer.build(rows.shape)
+        return looped(layer, [rows])
+
+    return make
 
 
 def _compiled_sort(values: np.ndarray) -> MakeLoop:
