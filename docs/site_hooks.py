@@ -180,14 +180,17 @@ def _protocols(cls: griffe.Class) -> Iterator[griffe.Class]:
 
 
 def unlisted(package: griffe.Module, pages: list[str]) -> Iterator[str]:
-    """The names in a module's `__all__` that no `:::` line of a page has."""
+    """The classes and functions in a module's `__all__` that no `:::` line of a page has."""
     listed = set()
     for name in re.findall(rf"^::: {package.name}\.(\S+)$", "\n".join(pages), re.MULTILINE):
         with contextlib.suppress(KeyError):  # mkdocstrings reports it
-            listed.add(_origin(package, name))
+            listed.add(_target(package, name).path)
     for module in _modules(package):
         for name in module.exports or () if module.is_init_module else ():
-            if not str(name).startswith("__") and _origin(module, str(name)) not in listed:
+            # Constants and names of types need no entry.
+            if not _target(module, str(name)).is_attribute and (
+                _target(module, str(name)).path not in listed
+            ):
                 yield f"{module.path}.{name}"
 
 
@@ -198,7 +201,7 @@ def _modules(module: griffe.Module) -> Iterator[griffe.Module]:
             yield from _modules(child)
 
 
-def _origin(module: griffe.Module, name: str) -> str:
-    """Where a name is defined, through all imports."""
+def _target(module: griffe.Module, name: str) -> griffe.Object:
+    """What a name means, through all imports."""
     member = module[name]
-    return member.final_target.path if member.is_alias else member.path
+    return member.final_target if member.is_alias else member

@@ -46,6 +46,7 @@ class Examples:
 
     @property
     def fields(self) -> tuple[str, ...]:
+        """The names of the texts."""
         return tuple(self.texts)
 
     def take(self, indices: Iterable[int]) -> "Examples":

@@ -36,6 +36,7 @@ class IdRows:
 
     @classmethod
     def from_lists(cls, rows: Sequence[Sequence[int]], dtype: DTypeLike = np.int32) -> "IdRows":
+        """Joins rows of ids."""
         lengths = np.fromiter(map(len, rows), np.int32, len(rows))
         ids = np.fromiter(itertools.chain.from_iterable(rows), dtype, int(lengths.sum()))
         return cls(ids, lengths)
@@ -46,6 +47,7 @@ class IdRows:
 
     @classmethod
     def concatenated(cls, parts: Sequence["IdRows"]) -> "IdRows":
+        """Joins the rows of several parts, in order."""
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.lengths for part in parts]),
@@ -59,6 +61,7 @@ class IdRows:
         return offsets + np.arange(len(offsets)), ends
 
     def taken(self, indices: np.ndarray) -> "IdRows":
+        """Selects the rows at `indices`."""
         return IdRows(self.ids[self.positions(indices)[0]], self.lengths[indices])
 
     def padded(self, indices: np.ndarray) -> np.ndarray:
@@ -86,10 +89,12 @@ class TokenExamples:
 
     @classmethod
     def concatenated(cls, parts: Sequence["TokenExamples"]) -> "TokenExamples":
+        """Joins the examples of several parts, in order."""
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
     def taken(self, indices: np.ndarray) -> "TokenExamples":
+        """Selects the examples at `indices`."""
         return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
 
     def batch(self, indices: np.ndarray) -> Batch:

@@ -20,17 +20,15 @@ References = Sequence[Strings]
 
 
 class Metric(Protocol):
-    """The interface of a metric.
-
-    `name` is the score that can choose the best weights, a key in the result of `score`. With
-    `lower_is_better`, the best weights have the lowest score.
-    """
+    """The interface of a metric."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The score that can choose the best weights, a key in the result of `score`."""
 
     @property
-    def lower_is_better(self) -> bool: ...
+    def lower_is_better(self) -> bool:
+        """Whether the best weights have the lowest score."""
 
     def score(self, inputs: Strings, predictions: Strings, references: References) -> Scores:
         """Scores predictions; an `InputError` if there are none, or if texts are missing.

@@ -92,6 +92,7 @@ class Checkpoints:
         self._starting.unlink(missing_ok=True)
 
     def save_best(self) -> None:
+        """Saves the weights as the best ones."""
         self._save(self._best)
 
     def save_interval(self, is_best: bool) -> None:

@@ -61,6 +61,7 @@ class EarlyStopping(tf.Module):
 
     @property
     def metric(self) -> str:
+        """The name of the score that chooses the best weights."""
         return self.metric_name.numpy().decode()
 
     @property
