@@ -238,7 +238,7 @@ class _Names:
     """A vocabulary of these pieces."""
 
     def __init__(self, names: list[str]):
-        self.vocabulary_size, self.piece = len(names), names.__getitem__
+        self.pieces, self.vocabulary_size = names, len(names)
         self.is_symbol = lambda token: names[token].startswith("<")
 
 

@@ -24,15 +24,15 @@ def model():
 def test_the_output_of_attention_is_the_sum_of_the_outputs_of_its_heads(model, place):
     attention = attentions(model)[place]
     x = np.random.default_rng(1).normal(size=(2, 3, 8)).astype("float32")
-    memory = None if place[0] != "cross" else x[:, :2]
+    inputs = (x, x[:, :2]) if place[0] == "cross" else (x,)
     mine = [head for head in all_heads(model) if head[:2] == place]
     outputs = []
     for head in mine:
         with without(model, set(mine) - {head}):
-            outputs.append(np.asarray(attention(x, memory)))
+            outputs.append(np.asarray(attention(*inputs).output))
     assert len(outputs) == 2
     assert np.abs(outputs).max(axis=(1, 2, 3)).min() > 0.1
-    np.testing.assert_allclose(sum(outputs), np.asarray(attention(x, memory)), atol=1e-5)
+    np.testing.assert_allclose(sum(outputs), np.asarray(attention(*inputs).output), atol=1e-5)
 
 
 def test_each_head_counts_and_all_return(model):
