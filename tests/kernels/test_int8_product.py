@@ -28,10 +28,10 @@ def test_it_is_the_product_of_the_rounded_numbers():
     step, unit = step / np.float32(127), unit / np.float32(64)
     exact = np.rint(x / step).astype(int) @ np.rint(matrix / unit).astype(int).T
     integers, scales = map(ops.convert_to_numpy, quantize(matrix, LARGEST_WEIGHT))
-    found = ops.convert_to_numpy(plain_int8_product(x, integers, *ranges(scales)))
-    np.testing.assert_allclose(found, exact * step * unit.T, rtol=1e-6)
+    product = ops.convert_to_numpy(plain_int8_product(x, integers, *ranges(scales)))
+    np.testing.assert_allclose(product, exact * step * unit.T, rtol=1e-6)
     # Rounding to 7 and 8 bits changes a sum of 300 products by about 1 %.
-    np.testing.assert_allclose(found, x @ matrix.T, atol=0.03 * np.abs(x @ matrix.T).max())
+    np.testing.assert_allclose(product, x @ matrix.T, atol=0.03 * np.abs(x @ matrix.T).max())
 
 
 def test_a_row_does_not_depend_on_the_other_rows():

@@ -206,8 +206,8 @@ class LineStep:
         for notice, text in REPORTED.items():
             if count := self._counts[notice]:
                 numbers = ", ".join(map(str, self._first[notice])) + ", ..." * (count > LISTED)
-                found = f"{count:,} line{'s' * (count > 1)} ({numbers})"
-                lines.append(f"{text.format(**limits)}: {found}\n")
+                where = f"{count:,} line{'s' * (count > 1)} ({numbers})"
+                lines.append(f"{text.format(**limits)}: {where}\n")
         return "".join(lines)
 
 

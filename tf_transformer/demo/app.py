@@ -101,8 +101,8 @@ class Demo:
         require(model.can_align, "This model gives no attention weights.", status=404)
         texts, predictions = read_texts(body, "texts"), read_texts(body, "predictions")
         refuse_others(body)
-        count, found = len(texts), len(predictions)
-        require(count == found, f"Expected as many predictions as texts, {count}, got {found}.")
+        count, given = len(texts), len(predictions)
+        require(count == given, f"Expected as many predictions as texts, {count}, got {given}.")
         weights = await self._run(model.align, list(zip(texts, predictions, strict=True)))
         return JSONResponse({"weights": weights}, headers=HEADERS)
 

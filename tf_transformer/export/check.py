@@ -126,13 +126,13 @@ def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:
     If a sentence has several strings, only the first counts, because rounding may swap later
     strings. The score `NEG_INF` of an empty place is left out.
     """
-    found = []
+    rows = []
     for row in zip(*(outputs[name] for name in sorted(outputs)), strict=True):
         lists = [list(value) if isinstance(value, list | tuple) else [value] for value in row]
         texts = [values[0] for values in lists if isinstance(values[0], str)]
         numbers = [x for values in lists for x in values if not isinstance(x, str)]
-        found.append(Answer(texts, [x for x in numbers if x != NEG_INF]))
-    return found
+        rows.append(Answer(texts, [x for x in numbers if x != NEG_INF]))
+    return rows
 
 
 def compare(

@@ -40,16 +40,17 @@ def check(
     Raises a `RuntimeError` when the scores of the translator's translations differ by more than the
     tolerance of the weights' dtype, the quantization, or when most translations differ.
     """
-    texts = [one_line(found.text) for found in translator(sentences)]
+    texts = [one_line(translation.text) for translation in translator(sentences)]
     others = [one_line(row["translation"]) for row in run(folder, sentences)]
     scores = [pair.score for pair in translator.score(sentences, texts)]
-    found = [row["score"] for row in run(folder, sentences, texts)]
-    differences = [abs(a - b) / max(1.0, abs(a)) for a, b in zip(scores, found, strict=True)]
+    rescored = [row["score"] for row in run(folder, sentences, texts)]
+    differences = [abs(a - b) / max(1.0, abs(a)) for a, b in zip(scores, rescored, strict=True)]
     n = max(range(len(differences)), key=differences.__getitem__)
     if differences[n] > SCORE_TOLERANCE[quantization]:
         raise RuntimeError(
             f"the export differs from the run it came from. Source: {sentences[n]!r}; translation: "
-            f"{texts[n]!r}; its score in the run: {scores[n]:.4f}, in the export: {found[n]:.4f}. "
+            f"{texts[n]!r}; its score in the run: {scores[n]:.4f}, in the export: "
+            f"{rescored[n]:.4f}. "
             f"In {quantization} the tolerance is {SCORE_TOLERANCE[quantization]}."
         )
     different = sum(a != b for a, b in zip(texts, others, strict=True))

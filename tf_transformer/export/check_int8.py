@@ -14,7 +14,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 # The models in pretrained/ change by at most 0.004 nats, and 97 % or more of their best predictions
 # are among those of float32.
 MAX_CHANGE = 0.15
-MIN_FOUND = 0.7
+MIN_KEPT = 0.7
 MAX_GROWTH = 1.1
 
 
@@ -22,12 +22,12 @@ class Agreement(NamedTuple):
     """How near the predictions of two predictors are."""
 
     change: float  # mean change of a token's log-probability in given predictions, nats
-    found: float  # share of best predictions that are among all predictions of the other
+    kept: float  # share of best predictions that are among all predictions of the other
     growth: float  # length of all best predictions, divided by that of the other
 
     def __str__(self) -> str:
         return (
-            f"int8 changes log-probabilities by {self.change:.3f} per token; {self.found:.0%} of "
+            f"int8 changes log-probabilities by {self.change:.3f} per token; {self.kept:.0%} of "
             f"its best predictions are among those of float32; they are {self.growth:.2f} times as "
             "long"
         )
@@ -47,7 +47,7 @@ def check(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Ag
     agreement = compare(full, small, texts)
     agrees = (
         agreement.change <= MAX_CHANGE
-        and agreement.found >= MIN_FOUND
+        and agreement.kept >= MIN_KEPT
         and agreement.growth <= MAX_GROWTH
     )
     if not agrees:  # also with NaN
@@ -60,16 +60,14 @@ def check(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Ag
 
 def compare(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Agreement:
     """The agreement of two predictors with the same vocabulary."""
-    expected, found = full.n_best(texts), small(texts)
-    targets = [row[0].text for row in expected]
+    in_float32 = [[prediction.text for prediction in row] for row in full.n_best(texts)]
+    in_int8 = [prediction.text for prediction in small(texts)]
+    targets = [row[0] for row in in_float32]
     tokens = sum(len(full.codec["target"].encode(text)) for text in targets)
     pairs = zip(full.score(texts, targets), small.score(texts, targets), strict=True)
     changes = [abs(a.log_probability - b.log_probability) for a, b in pairs]
-    known = [
-        prediction.text in {each.text for each in row}
-        for prediction, row in zip(found, expected, strict=True)
-    ]
-    lengths = [sum(len(text) for text in column) for column in (targets, [x.text for x in found])]
+    kept = [text in row for text, row in zip(in_int8, in_float32, strict=True)]
+    before, after = (sum(map(len, column)) for column in (targets, in_int8))
     return Agreement(
-        sum(changes) / max(1, tokens), float(np.mean(known)), (1 + lengths[1]) / (1 + lengths[0])
+        sum(changes) / max(1, tokens), float(np.mean(kept)), (1 + after) / (1 + before)
     )

@@ -115,8 +115,8 @@ class Model:
         for length, indices in by_length.items():
             batch = [sources[i] for i in indices]
             results = self.translator.translate_batch(batch, **self.options(length))
-            for i, found in zip(indices, results, strict=True):
-                result[i] = self.rescore(found.hypotheses, found.scores, forms[i] or str)
+            for i, translated in zip(indices, results, strict=True):
+                result[i] = self.rescore(translated.hypotheses, translated.scores, forms[i] or str)
         return result
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
@@ -137,8 +137,8 @@ class Model:
             max_input_length=self.search["max_source_length"],
         )
         rows = [
-            (sum(found.log_probs) if source or target else 0.0, len(found.log_probs))
-            for found, source, target in zip(results, sources, targets, strict=True)
+            (sum(scored.log_probs) if source or target else 0.0, len(scored.log_probs))
+            for scored, source, target in zip(results, sources, targets, strict=True)
         ]
         return [PairScore(total / self.penalty(length), total) for total, length in rows]
 

@@ -59,7 +59,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
     of_model = model_options(file, embeddings, options["layer_norm_epsilon"])
     is_learned = of_model["position"] == "learned"
     decode, task = _search(folder, of_model["max_length"] if is_learned else imported.LONGEST)
-    found = imported.Found(
+    foreign = imported.ForeignModel(
         file.path,
         file.arrays,
         ctranslate2(of_model["activation"] == "swiglu"),
@@ -72,7 +72,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
         notes,
         task=task,
     )
-    run = imported.as_run(found)
+    run = imported.as_run(foreign)
     assign_positions(run.model, file)
     return run
 

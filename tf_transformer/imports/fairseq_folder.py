@@ -56,7 +56,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
         special = SpecialTokens(start="</s>", end="</s>", unknown="<unk>")
         return [*SPECIAL, *_tokens(dictionary)], special, dictionary
 
-    found = imported.Found(
+    foreign = imported.ForeignModel(
         path,
         arrays,
         FAIRSEQ,
@@ -76,7 +76,7 @@ def read(folder: pathlib.Path, tokenizer: str = "") -> imported.Imported:
         notes=[],
         languages=languages,
     )
-    return imported.as_run(found)
+    return imported.as_run(foreign)
 
 
 def _checkpoint(folder: pathlib.Path) -> pathlib.Path:

@@ -54,7 +54,7 @@ class Embeddings(NamedTuple):
         return "all" if self.source is self.target and codec.kind != "separate" else "target"
 
 
-class Found(NamedTuple):
+class ForeignModel(NamedTuple):
     """What the folder of another program's model holds."""
 
     file: pathlib.Path  # of the weights
@@ -81,36 +81,36 @@ class Imported(NamedTuple):
     notes: list[str]  # what the import assumed, in lines
 
 
-def as_run(found: Found) -> Imported:
+def as_run(foreign: ForeignModel) -> Imported:
     """Makes a run from the content of a folder, whose arrays must fit the options."""
     tokenizers = {}
-    files = zip(("source", "target"), found.vocabularies, found.sentencepiece, strict=True)
+    files = zip(("source", "target"), foreign.vocabularies, foreign.sentencepiece, strict=True)
     for side, vocabulary, file in files:
         tokenizers[side] = vocabulary.tokenizer(read_bytes(file), str(file))
     is_shared = tokenizers["source"].model == tokenizers["target"].model
     codec = Codec(tokenizers["source"] if is_shared else tokenizers)
-    source, target = found.vocabularies
+    source, target = foreign.vocabularies
     config = ModelConfig(
-        **found.options,
-        tie_embeddings=found.embeddings.tying(codec),  # type: ignore[arg-type]
+        **foreign.options,
+        tie_embeddings=foreign.embeddings.tying(codec),  # type: ignore[arg-type]
         # The bias also excludes ids.
-        output_bias=found.embeddings.bias is not None or bool(target.excluded),
+        output_bias=foreign.embeddings.bias is not None or bool(target.excluded),
     )
     model = Transformer(codec.size("target"), config, source_vocabulary_size=codec.size("source"))
     model.build()
-    model.target_embedding.embeddings.assign(target.rows(found.embeddings.target))
+    model.target_embedding.embeddings.assign(target.rows(foreign.embeddings.target))
     if model.source_embedding is not model.target_embedding:
-        model.source_embedding.embeddings.assign(source.rows(found.embeddings.source))
+        model.source_embedding.embeddings.assign(source.rows(foreign.embeddings.source))
     if model.output_embedding is not model.target_embedding:
-        model.output_embedding.embeddings.assign(target.rows(found.embeddings.output))
+        model.output_embedding.embeddings.assign(target.rows(foreign.embeddings.output))
     if config.output_bias:
-        bias = found.embeddings.bias
-        bias = np.zeros(len(found.embeddings.target), np.float32) if bias is None else bias
+        bias = foreign.embeddings.bias
+        bias = np.zeros(len(foreign.embeddings.target), np.float32) if bias is None else bias
         model.output_embedding.bias.assign(target.bias(bias))
-    used = found.layout.fill(model, found.arrays, found.file) | found.used
-    if unknown := sorted(set(found.arrays) - used):
+    used = foreign.layout.fill(model, foreign.arrays, foreign.file) | foreign.used
+    if unknown := sorted(set(foreign.arrays) - used):
         raise InputError(
-            f"{found.file} has weights that the import does not understand: {unknown[0]} and "
+            f"{foreign.file} has weights that the import does not understand: {unknown[0]} and "
             f"{len(unknown) - 1} more. Is it a model of another kind?"
         )
     longest = DataConfig().max_length
@@ -121,11 +121,11 @@ def as_run(found: Found) -> Imported:
         segmentation="unigram",
         normalization="nmt_nfkc",
         max_length=min(longest, config.max_length) if config.position == "learned" else 0,
-        **(unknown_languages | dict(found.languages)),  # type: ignore[arg-type]
+        **(unknown_languages | dict(foreign.languages)),  # type: ignore[arg-type]
     )
-    decode = replace(found.decode, average=1)  # there is one checkpoint
-    run = Config(config, data, TrainConfig(), decode, found.task)
-    return Imported(run, codec, model, found.vocabularies, found.notes)
+    decode = replace(foreign.decode, average=1)  # there is one checkpoint
+    run = Config(config, data, TrainConfig(), decode, foreign.task)
+    return Imported(run, codec, model, foreign.vocabularies, foreign.notes)
 
 
 def read_vocabularies(

@@ -90,10 +90,12 @@ def array_of(arrays: Arrays, name: str, shape: tuple[int, ...], path: pathlib.Pa
     """The array with a name, which must have the shape; -1 stands for any size."""
     if name not in arrays:
         raise InputError(f"{path}: the weights have no {name}, which the configuration needs.")
-    found = arrays[name].shape
-    if len(found) != len(shape) or any(a not in (-1, b) for a, b in zip(shape, found, strict=True)):
+    actual = arrays[name].shape
+    if len(actual) != len(shape) or any(
+        a not in (-1, b) for a, b in zip(shape, actual, strict=True)
+    ):
         raise InputError(
-            f"{path}: {name} has the shape {found}, and the configuration needs {shape}."
+            f"{path}: {name} has the shape {actual}, and the configuration needs {shape}."
         )
     return arrays[name]
 

@@ -100,7 +100,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
     _require_shape(bias, (1, len(target)), BIAS, path)
     if output is not target:
         notes.append(f"{file}: lm_head.weight differs from the embeddings, so it is not tied")
-    found = imported.Found(
+    foreign = imported.ForeignModel(
         path,
         arrays,
         TRANSFORMERS,
@@ -120,7 +120,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
         notes=notes,
         languages=_languages(folder),
     )
-    return imported.as_run(found)
+    return imported.as_run(foreign)
 
 
 def _options(folder: pathlib.Path) -> tuple[Options, list[str]]:

@@ -114,7 +114,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
     if unread := sorted(key for key in search.keys() - SEARCH if search[key]):
         notes.append(f"decoder.yml: not read: {', '.join(unread)}")
     size = options.number("transformer-dim-ffn")
-    found = imported.Found(
+    foreign = imported.ForeignModel(
         weights,
         arrays | {name: array[0] for name, array in arrays.items() if len(array) == 1},
         MARIAN,
@@ -138,19 +138,19 @@ def read(folder: pathlib.Path) -> imported.Imported:
         decode=_search(search),
         notes=notes,
     )
-    return imported.as_run(found)
+    return imported.as_run(foreign)
 
 
 def find_files(folder: pathlib.Path) -> tuple[pathlib.Path, imported.Paths, Options]:
     """The weights and the vocabularies that decoder.yml names, and its options of the search."""
     path = folder / "decoder.yml"
-    found = [path] if path.is_file() else sorted(folder.glob("*.decoder.yml"))
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
+    files = [path] if path.is_file() else sorted(folder.glob("*.decoder.yml"))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
         raise InputError(
             f"{folder} must have decoder.yml, or one file that ends in .decoder.yml, got {names}."
         )
-    (path,) = found
+    (path,) = files
     options = read_yaml(path.read_bytes(), path)
     models, vocabularies = (
         [x for x in options.get(key) or () if isinstance(x, str)] for key in ("models", "vocabs")

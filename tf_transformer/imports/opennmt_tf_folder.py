@@ -66,7 +66,7 @@ def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> impor
         notes.append(
             f"{params.file.name}: not read, so translations may differ: {', '.join(unread)}"
         )
-    found = imported.Found(
+    foreign = imported.ForeignModel(
         path,
         arrays,
         opennmt_tf(sizes["norm_first"]),
@@ -85,17 +85,17 @@ def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> impor
         decode=_search(params),
         notes=notes,
     )
-    return imported.as_run(found)
+    return imported.as_run(foreign)
 
 
 def read_checkpoint(folder: pathlib.Path) -> tuple[dict[str, np.ndarray], pathlib.Path]:
     """The float32 arrays of the latest checkpoint by name, and the path of the checkpoint."""
-    found = tf.train.latest_checkpoint(str(folder))
-    if found is None:
+    checkpoint = tf.train.latest_checkpoint(str(folder))
+    if checkpoint is None:
         raise InputError(f"{folder} has no checkpoint: expected checkpoint and ckpt-….index.")
-    path = pathlib.Path(found)
+    path = pathlib.Path(checkpoint)
     try:
-        reader = tf.train.load_checkpoint(found)
+        reader = tf.train.load_checkpoint(checkpoint)
         names = reader.get_variable_to_shape_map()
         stored = {
             name.removesuffix(_END): reader.get_tensor(name).astype(np.float32)

@@ -42,17 +42,18 @@ def with_dtype(model: keras.Model, dtype: str) -> keras.Model:
     copy = type(model).from_config(model.get_config() | {"dtype": policy})
     copy.build()
     for new, old in zip(members_of(copy), members_of(model), strict=True):
-        values = by_name(old)
-        for name, weight in by_name(new).items():
-            value = values[name].value if name in values else _int8_part(name, values)
-            weight.assign(tf.cast(value, weight.dtype))
+        weights = by_name(new)
+        for name, value in by_name(old).items():
+            parts = {name: value.value} if name in weights else _int8_parts(name, value)
+            for part, values in parts.items():
+                weights[part].assign(tf.cast(values, weights[part].dtype))
     return copy
 
 
-def _int8_part(name: str, values: dict[str, keras.Variable]) -> tf.Tensor:
-    """The weight of an `Int8Matrix` with this name, from the float matrix."""
-    matrix, part = name.rsplit("/", 1)
-    rows = ops.transpose(values[matrix]) if matrix.endswith("/kernel") else values[matrix].value
+def _int8_parts(name: str, matrix: keras.Variable) -> dict[str, tf.Tensor]:
+    """The weights by name of an `Int8Matrix` in place of a float matrix."""
+    rows = ops.transpose(matrix) if name.endswith("/kernel") else matrix.value
     integers, scales = quantize(ops.cast(rows, "float32"), LARGEST_WEIGHT)
     highest = 127 * scales[:, 0]
-    return {"integers": integers, "lowest": -highest, "highest": highest}[part]
+    parts = {"integers": integers, "lowest": -highest, "highest": highest}
+    return {f"{name}/{part}": values for part, values in parts.items()}

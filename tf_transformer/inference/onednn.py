@@ -78,10 +78,10 @@ def require_int8_product() -> None:
     highest = np.ones(16, np.float32)
     arguments = (rows, weights, -highest, highest)
     try:
-        found = tf.function(int8_product, autograph=False)(*map(tf.constant, arguments))
+        product = tf.function(int8_product, autograph=False)(*map(tf.constant, arguments))
     except tf.errors.OpError as error:
         raise InputError(f"{_NO_PRODUCT} {error.message}") from error
-    if not np.allclose(found, plain_int8_product(*arguments), rtol=1e-5):
+    if not np.allclose(product, plain_int8_product(*arguments), rtol=1e-5):
         raise InputError(f"{_NO_PRODUCT} Its results are wrong.")
 
 

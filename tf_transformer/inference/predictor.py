@@ -186,8 +186,8 @@ class Predictor(ABC):
         """This predictor with another dtype of weights and computation.
 
         bfloat16 weights take half the memory. GPUs, and CPUs with bfloat16 products, need about
-        half the time. In int8, large matrices take a quarter of the memory, and their products need
-        less than half the time on CPUs. Softmax, normalization and scores stay float32. Any other
+        half the time. In int8, large matrices take a quarter of the memory, and their products on
+        CPUs need less time. Softmax, normalization and scores stay float32. Any other
         dtype is an `InputError`, and int8 where TensorFlow has no such products.
         """
         model = with_dtype(self.model, dtype)
@@ -403,7 +403,10 @@ def with_notices(
 ) -> list[list[Prediction]]:
     """Adds the notices of texts and their translations to a row of translations for each text."""
     return [
-        [found._replace(notices=found.notices + of_translation(text, found.text)) for found in row]
+        [
+            prediction._replace(notices=prediction.notices + of_translation(text, prediction.text))
+            for prediction in row
+        ]
         for text, row in zip(texts, rows, strict=True)
     ]
 

@@ -117,13 +117,15 @@ class SavedTranslator:
             WITH_INPUTS[signature] if columns else signature, text=texts, **columns
         )
         if signature == "n_best":
-            found, scores = outputs["translations"], outputs["scores"]
+            translations, scores = outputs["translations"], outputs["scores"]
         else:
-            found, scores = outputs["translation"][:, None], outputs["score"][:, None]
+            translations, scores = outputs["translation"][:, None], outputs["score"][:, None]
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        return with_notices(texts, list(map(predictions_of, found, scores, cut, truncated & ~cut)))
+        return with_notices(
+            texts, list(map(predictions_of, translations, scores, cut, truncated & ~cut))
+        )
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

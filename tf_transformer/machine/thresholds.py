@@ -23,8 +23,8 @@ COMPACTION_INTERVAL = 8
 SHARE_TO_REMOVE = 1 / 16
 INITIAL_CAPACITY_DIVISOR = 3
 
-# The smallest matrix that a model in int8 keeps as int8 numbers. In a smaller product, to quantize
-# the inputs takes longer than the product saves.
+# The smallest matrix that a model in int8 keeps as int8 numbers. In smaller products of few rows,
+# to quantize the inputs takes longer than the product saves.
 SMALLEST_INT8_MATRIX = 2**18
 
 # Training on CPUs: each micro-batch holds its own gradients, which are as large as the model.

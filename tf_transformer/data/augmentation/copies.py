@@ -91,9 +91,9 @@ def _new_name(text: str, rng: np.random.Generator) -> str:
 
 def _shared(pair: Pair, pattern: re.Pattern[str]) -> dict[str, Span]:
     """The first place of each match that both sides have equally often."""
-    found = [list(pattern.finditer(text)) for text in pair]
-    source, target = ([match[0] for match in side] for side in found)
-    first = [{match[0]: slice(*match.span()) for match in reversed(side)} for side in found]
+    matches = [list(pattern.finditer(text)) for text in pair]
+    source, target = ([match[0] for match in side] for side in matches)
+    first = [{match[0]: slice(*match.span()) for match in reversed(side)} for side in matches]
     return {
         text: (first[0][text], first[1][text])
         for text in dict.fromkeys(source)

@@ -94,8 +94,8 @@ def _has_value(element: str, text: str) -> bool:
     A single brace in half of a pair does not count, because it is markup, such as {bold}.
     """
     start = _VALUE_OR_NAME if element in ("ph", "ut") else _VALUE
-    found = placeholders(" ".join(text.split()))
-    is_value = any(start.match(value) and not _MARKER.fullmatch(value) for value in found)
+    codes = placeholders(" ".join(text.split()))
+    is_value = any(start.match(value) and not _MARKER.fullmatch(value) for value in codes)
     return is_value and not text.startswith("{\\")
 
 
