@@ -147,7 +147,7 @@ def test_only_programs_read_the_command_line():
 def test_the_package_does_not_grow_without_a_reason():
     """A change that adds lines removes others, or raises this number and says why."""
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in modules())
-    assert lines <= 31_181 + 406  # int8: a second form of every product with a large matrix
+    assert lines <= 31_181 + 411  # int8: a second form of every product with a large matrix
 
 
 # The doors for a user's path of a run. Elsewhere a run, or its folder, is passed on.

@@ -60,21 +60,21 @@ def test_costs_are_those_of_one_iteration(monkeypatch):
 
 
 def test_a_side_is_traced_under_its_own_value():
-    name, values = "ELEMENTWISE_QUERIES", {"low": 1, "high": 99}
-    sides = probe.forced("kernels.attention", name, values, lambda: attention.ELEMENTWISE_QUERIES)
+    name, values = "FEW_QUERIES", {"low": 1, "high": 99}
+    sides = probe.forced("kernels.attention", name, values, lambda: attention.FEW_QUERIES)
     assert {side: make() for side, make in sides.items()} == values
-    assert attention.ELEMENTWISE_QUERIES == thresholds.ELEMENTWISE_QUERIES
+    assert attention.FEW_QUERIES == thresholds.FEW_QUERIES
 
 
 def test_the_cost_of_the_choice_is_its_time_over_the_fastest(monkeypatch):
-    usages = {"elementwise": Usage(3.0, 7, 0.0), "products": Usage(2.0, 9, 0.0)}
+    usages = {"small products": Usage(3.0, 7, 0.0), "products": Usage(2.0, 9, 0.0)}
     monkeypatch.setattr(probe, "measured", lambda loops: {side: usages[side] for side in loops})
     sides = dict.fromkeys(usages, lambda: None)
-    row = probe.timed(probe.Probe("ELEMENTWISE_QUERIES", "8 queries", "elementwise", sides))
-    assert row["value"] == str(thresholds.ELEMENTWISE_QUERIES)
+    row = probe.timed(probe.Probe("FEW_QUERIES", "8 queries", "small products", sides))
+    assert row["value"] == str(thresholds.FEW_QUERIES)
     assert (row["fastest"], row["chosen_over_fastest"]) == ("products", 1.5)
-    assert row["times_ms"] == {"elementwise": 3000, "products": 2000}
-    assert row["minor_faults"] == {"elementwise": 7, "products": 9}
+    assert row["times_ms"] == {"small products": 3000, "products": 2000}
+    assert row["minor_faults"] == {"small products": 7, "products": 9}
 
 
 @pytest.mark.parametrize(

@@ -16,12 +16,12 @@ from keras import ops
 
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.kernels import PLAIN, TUNED, XLA, Kernels
-from tf_transformer.kernels.attention import plain_attention
+from tf_transformer.kernels.attention import attention, plain_attention
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.linear_attention import CHUNK
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.static_attention import plain_static_attention
-from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+from tf_transformer.machine.thresholds import FEW_QUERIES, SMALL_PRODUCT
 
 ON_JAX = keras.backend.backend() == "jax"
 
@@ -149,10 +149,10 @@ def static(query, key, value) -> list[np.ndarray]:
     return [query, key.swapaxes(1, 2), value]
 
 
-# Element by element: few queries and few multiplications.
-FEW, MANY = ELEMENTWISE_QUERIES, ELEMENTWISE_QUERIES + 1
+# Small products: few queries and few multiplications.
+FEW, MANY = FEW_QUERIES, FEW_QUERIES + 1
 LARGE = {"batch": 1, "num_heads": 4, "key_dim": 32, "value_dim": 32}
-LARGE_KEYS = ELEMENTWISE_MULTIPLICATIONS // (FEW * 4 * 32) + 1
+LARGE_KEYS = SMALL_PRODUCT // (FEW * 4 * 32) + 1
 
 
 def attention_cases(queries: int, groups_in_turn: tuple[int, int]) -> dict[str, Case]:
@@ -309,17 +309,27 @@ def test_every_kernel_has_cases():
     assert set(CASES) | {"dropout"} == set(Kernels._fields)
 
 
+def small_product(x, y, transpose_y):
+    return ops.matmul(x, ops.swapaxes(y, -1, -2) if transpose_y else y)
+
+
+STEPS = TUNED._replace(attention=functools.partial(attention, small_product=small_product))
+
+
 def forms() -> list:
     """(field, kernels); slow: a form of `XLA` that is also that of `TUNED`, compiled."""
     return [
-        pytest.param(
-            *(field, kernels),
-            id=f"{field}-{name}",
-            marks=pytest.mark.slow if kernels is XLA and is_in_both else (),
-        )
-        for field in CASES
-        for is_in_both in [getattr(XLA, field) is getattr(TUNED, field)]
-        for name, kernels in (("tuned", TUNED), ("xla", XLA))
+        pytest.param("attention", STEPS, id="attention-steps"),
+        *(
+            pytest.param(
+                *(field, kernels),
+                id=f"{field}-{name}",
+                marks=pytest.mark.slow if kernels is XLA and is_in_both else (),
+            )
+            for field in CASES
+            for is_in_both in [getattr(XLA, field) is getattr(TUNED, field)]
+            for name, kernels in (("tuned", TUNED), ("xla", XLA))
+        ),
     ]
 
 

@@ -54,6 +54,5 @@ def _int8_parts(name: str, matrix: keras.Variable) -> dict[str, tf.Tensor]:
     """The weights by name of an `Int8Matrix` in place of a float matrix."""
     rows = ops.transpose(matrix) if name.endswith("/kernel") else matrix.value
     integers, scales = quantize(ops.cast(rows, "float32"), LARGEST_WEIGHT)
-    highest = 127 * scales[:, 0]
-    parts = {"integers": integers, "lowest": -highest, "highest": highest}
+    parts = {"integers": integers, "highest": 127 * scales[:, 0]}
     return {f"{name}/{part}": values for part, values in parts.items()}

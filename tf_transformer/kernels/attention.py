@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import matmul_transposed
-from tf_transformer.machine.thresholds import ELEMENTWISE_MULTIPLICATIONS, ELEMENTWISE_QUERIES
+from tf_transformer.machine.thresholds import FEW_QUERIES, SMALL_PRODUCT
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here. So a query that may attend to
 # nothing gets the mean of the values instead of NaN.
@@ -15,6 +15,8 @@ MASKED_SCORE = -1e9
 
 Dropout = Callable[[KerasTensor], KerasTensor]
 MaybeTensor: TypeAlias = KerasTensor | None
+Product = Callable[[KerasTensor, KerasTensor, bool], KerasTensor]
+"""product(x, y, transpose_y), of tensors (B, H, M, K) and (B, H, K, N) or (B, H, N, K)."""
 
 
 class HeadOutput(NamedTuple):
@@ -86,12 +88,12 @@ def attention(
     mask: KerasTensor | None = None,
     bias: KerasTensor | None = None,
     dropout: Dropout | None = None,
+    small_product: Product | None = None,
 ) -> HeadOutput:
-    """`plain_attention`, with two tuned forms: matrix products, and element by element.
+    """`plain_attention` that scales the queries instead of the scores, which are more.
 
-    The matrix products scale the queries instead of the scores, which are more. They have their
-    own gradient. A decoding step has few queries, so it multiplies element by element: oneDNN takes
-    up to ten times as long for small products, because it divides each product between threads.
+    The products have their own gradient. A decoding step has few queries, so its products may be
+    small. A search gives another way to compute those, `small_product`.
     """
 
     def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
@@ -100,14 +102,21 @@ def attention(
             weights = softmax(masked(scores, mask, bias), scores.dtype)
             return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
+        def by_small_products() -> HeadOutput:
+            visible = masked(small_product(scaled(query), key, True), mask, bias)
+            # These operations start faster than `ops.softmax`.
+            exponentials = ops.exp(visible - ops.max(visible, axis=-1, keepdims=True))
+            shares = exponentials / ops.sum(exponentials, axis=-1, keepdims=True)
+            weights = ops.cast(shares, query.dtype)
+            return HeadOutput(small_product(weights, value, False), weights)
+
         queries = query.shape[2]
-        is_step = queries is not None and key.shape[2] is None  # a known one is of a sequence
-        if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
+        if small_product is None or queries is None or queries > FEW_QUERIES:
             return by_products()
-        is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
-        return ops.cond(
-            is_small, lambda: _elementwise_attention(query, key, value, mask, bias), by_products
-        )
+        if queries == 1:
+            return by_small_products()
+        is_small = ops.size(key) * queries <= SMALL_PRODUCT
+        return ops.cond(is_small, by_small_products, by_products)
 
     if key.shape[1] == query.shape[1]:
         return one_head_each(query, mask, bias)
@@ -148,28 +157,3 @@ def _join(x: MaybeTensor, groups: int, heads: int, length: int | KerasTensor) ->
 def scaled(query: KerasTensor) -> KerasTensor:
     """Queries (B, H, T, K) / √K."""
     return query * (1.0 / math.sqrt(query.shape[-1]))
-
-
-def _elementwise_attention(
-    query: KerasTensor, key: KerasTensor, value: KerasTensor, mask: MaybeTensor, bias: MaybeTensor
-) -> HeadOutput:
-    """`plain_attention` of T known queries, one query at a time."""
-    query = scaled(query)
-    outputs, weights = [], []
-    for t in range(query.shape[2]):
-        scores = ops.sum(query[:, :, t : t + 1] * key, axis=-1, keepdims=True)  # (B, H, S, 1)
-        visible = masked(scores, _row(mask, t), _row(bias, t))
-        # These operations start faster than `ops.softmax`.
-        exponentials = ops.exp(visible - ops.max(visible, axis=2, keepdims=True))
-        shares = exponentials / ops.sum(exponentials, axis=2, keepdims=True)
-        weights.append(ops.cast(shares, scores.dtype))
-        outputs.append(ops.sum(weights[-1] * value, axis=2, keepdims=True))
-    if len(outputs) == 1:
-        return HeadOutput(outputs[0], ops.swapaxes(weights[0], 2, 3))
-    by_query = ops.swapaxes(ops.concatenate(weights, axis=3), 2, 3)
-    return HeadOutput(ops.concatenate(outputs, axis=2), by_query)
-
-
-def _row(x: KerasTensor | None, t: int) -> KerasTensor | None:
-    """Row t of a mask or bias (B, H, T or 1, S), as (B, H, S, 1)."""
-    return None if x is None else x[:, :, t if x.shape[2] != 1 else 0, :, None]

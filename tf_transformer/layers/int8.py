@@ -65,15 +65,13 @@ class Int8Matrix(keras.layers.Layer):
 
     def build(self, x_shape: Shape | None = None) -> None:
         self.integers = self._weight("integers", self.shape, "int8")
-        # oneDNN describes the scales by the range of W: the values of -127 and of 127.
-        self.lowest = self._weight("lowest", self.shape[:1], "float32")
         self.highest = self._weight("highest", self.shape[:1], "float32")
 
     def _weight(self, name: str, shape: Shape, dtype: str) -> keras.Variable:
         return self.add_weight(shape, "zeros", dtype, name=name, trainable=False)
 
     def call(self, x: KerasTensor) -> KerasTensor:
-        return self.product(x, self.integers, self.lowest, self.highest)
+        return self.product(x, self.integers, self.highest)
 
     def take(self, indices: KerasTensor) -> KerasTensor:
         """The rows of W at indices (...): float32 (..., K)."""

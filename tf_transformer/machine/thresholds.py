@@ -5,10 +5,11 @@ oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.
 ways on your machine; research/docs/speed.md has the measurements.
 """
 
-# Attention of few queries multiplies element by element in place of matrix products. oneDNN divides
-# even the smallest product between threads, which takes longer than the product.
-ELEMENTWISE_MULTIPLICATIONS = 2**17
-ELEMENTWISE_QUERIES = 8
+# The products of attention with few queries. oneDNN divides even the smallest product between
+# threads, which takes longer than the product, so small ones are computed without it. They have at
+# most this number of multiplications. A single query is always computed so.
+FEW_QUERIES = 8
+SMALL_PRODUCT = 2**16
 
 # Top-k: the lengths of the blocks of a row; the smallest number of blocks for each result at which
 # blocks gain time; and the number of values that XLA sorts as fast without blocks.
