@@ -37,7 +37,7 @@ def test_log_probabilities_are_those_of_opennmt_tf(name, tmp_path):
     found = [score.log_probability for score in scores]
     np.testing.assert_allclose(found, expected["log_probabilities"], rtol=1e-5, atol=1e-4)
     config = translator.model.config
-    assert (config.norm_first, config.source_end) == ((True, False), (False, True))[
+    assert (config.norm_first, config.imported.source_end) == ((True, False), (False, True))[
         name == "shared"
     ]
     assert config.tie_embeddings == ("none", "all")[name == "shared"]

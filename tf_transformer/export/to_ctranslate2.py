@@ -54,7 +54,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
-    spec.config.add_source_eos = translator.model.config.source_end
+    spec.config.add_source_eos = translator.model.config.imported.source_end
     norm = translator.model.decoder.layers[0].attention_residual.norm
     spec.config.layer_norm_epsilon = norm.epsilon
     spec.validate()
@@ -97,8 +97,8 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs equal sizes of a head's keys and values, but this model has "
-            f"model.key_dim {model.decoder.key_dim} and model.value_dim {model.decoder.value_dim}. "
-            "Use --format saved_model, or train with equal sizes."
+            f"model.key_dim {model.decoder.key_dim} and model.imported.value_dim "
+            f"{model.decoder.value_dim}. Use --format saved_model, or train with equal sizes."
         )
     if model.position == "alibi":
         raise InputError(

@@ -6,6 +6,7 @@ columns of the model change places, which changes no logit.
 """
 
 import json
+import operator
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -81,10 +82,9 @@ def summary(
     """
     model = translator.model
     notes = [f"{model.count_params():,} parameters"]
-    if model.config.norm_epsilon != epsilon:
+    if (own := model.config.imported.norm_epsilon) != epsilon:
         notes.append(
-            f"{program} normalizes with ε {epsilon}, and the run with "
-            f"{model.config.norm_epsilon}: logits differ slightly"
+            f"{program} normalizes with ε {epsilon}, and the run with {own}: logits differ slightly"
         )
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
@@ -135,12 +135,12 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
         "norm_first": (False,),
-        "source_end": (True,),
+        "imported.source_end": (True,),
     }.items():
-        if getattr(config, name) not in values:
+        if (value := operator.attrgetter(name)(config)) not in values:
             raise InputError(
                 f"--format {format} needs model.{name} {' or '.join(map(str, values))}, got "
-                f"{getattr(config, name)}. Use --format saved_model."
+                f"{value}. Use --format saved_model."
             )
 
 

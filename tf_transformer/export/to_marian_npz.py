@@ -60,7 +60,8 @@ def require_supported(model: Transformer) -> None:
     if np.any(np.asarray(model.target_embedding.embeddings[BOS_ID])):
         raise InputError(
             "--format marian_npz needs a target that starts with a zero embedding, as Marian's do. "
-            "Train with --model.zero_start true --model.output_bias true, or use --format marian."
+            "Train with --model.imported.zero_start true --model.imported.output_bias true, or use "
+            "--format marian."
         )
 
 

@@ -90,12 +90,10 @@ def as_run(foreign: ForeignModel) -> Imported:
     is_shared = tokenizers["source"].model == tokenizers["target"].model
     codec = Codec(tokenizers["source"] if is_shared else tokenizers)
     source, target = foreign.vocabularies
-    config = ModelConfig(
-        **foreign.options,
-        tie_embeddings=foreign.embeddings.tying(codec),  # type: ignore[arg-type]
-        # The bias also excludes ids.
-        output_bias=foreign.embeddings.bias is not None or bool(target.excluded),
-    )
+    # The bias also excludes ids.
+    has_bias = foreign.embeddings.bias is not None or bool(target.excluded)
+    tying = foreign.embeddings.tying(codec)
+    config = ModelConfig.of(foreign.options | {"tie_embeddings": tying, "output_bias": has_bias})
     model = Transformer(codec.size("target"), config, source_vocabulary_size=codec.size("source"))
     model.build()
     model.target_embedding.embeddings.assign(target.rows(foreign.embeddings.target))
@@ -103,7 +101,7 @@ def as_run(foreign: ForeignModel) -> Imported:
         model.source_embedding.embeddings.assign(source.rows(foreign.embeddings.source))
     if model.output_embedding is not model.target_embedding:
         model.output_embedding.embeddings.assign(target.rows(foreign.embeddings.output))
-    if config.output_bias:
+    if config.imported.output_bias:
         bias = foreign.embeddings.bias
         bias = np.zeros(len(foreign.embeddings.target), np.float32) if bias is None else bias
         model.output_embedding.bias.assign(target.bias(bias))
