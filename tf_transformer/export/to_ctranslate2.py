@@ -27,7 +27,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.imports.ctranslate2_model import table_name
 from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.inference.search import max_target_lengths
-from tf_transformer.layers import BiasedEmbedding, PositionEncoding, RelativePosition, T5Position
+from tf_transformer.layers import PositionEncoding, RelativePosition, T5Position
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
 
@@ -150,8 +150,6 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
         "decoder/embeddings/weight": model.target_embedding.embeddings,
         "decoder/projection/weight": model.output_embedding.embeddings,
     }
-    if isinstance(model.output_embedding, BiasedEmbedding):
-        arrays["decoder/projection/bias"] = model.output_embedding.bias
     for side, position in (("encoder", model.source_position), ("decoder", model.target_position)):
         stack: LayerConfig = getattr(config, side)
         if hasattr(getattr(spec, side), "position_encodings"):
