@@ -51,7 +51,7 @@ def store(name: str) -> None:
     notebook.metadata.language_info = {"name": "python"}  # as it is for every version of Python
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [each for each in cell.outputs if each.get("name") != "stderr"]
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
             for output in cell.outputs:
                 _make_small(output)
     nbformat.write(notebook, FOLDER / f"{name}.ipynb")
@@ -69,6 +69,6 @@ def _make_small(output: nbformat.NotebookNode) -> None:
 
 
 if __name__ == "__main__":
-    for each in sys.argv[1:] or names():
-        store(each)
-        print(f"executed notebooks/{each}.ipynb")
+    for name in sys.argv[1:] or names():
+        store(name)
+        print(f"executed notebooks/{name}.ipynb")

@@ -44,9 +44,6 @@ Each task has options of its own, in the group `task`. `--task NAME` selects a t
 YAML file, `task: parsing` is short for `task: {name: parsing}`.
 """
 
-TRAITS = """\
-`tf-transformer import` sets these options of the model. A model of your own rarely needs them."""
-
 # The parameters of a command that most users need; the page folds the others. A command that is not
 # here has no rare ones.
 COMMON = {
@@ -65,7 +62,8 @@ def page() -> str:
         if name != "task":
             parts.append(_group(name, hint, f"{name.capitalize()} options"))
         if name == "model":
-            parts.append(_group(name, hint, "Traits of imported models", imported=True))
+            traits = "Traits of imported models"
+            parts.append(_group("model.imported", config.ImportedConfig, traits))
         if name == "data":
             parts.append(_group(name, ShortForms, "Short forms of corpora", described_by=hint))
     parts.append(_group("data.augment", config.AugmentConfig, "Augmentation options"))
@@ -115,9 +113,7 @@ def _program(name: str) -> str:
     return f"python -m {name}" if (ROOT / name).is_dir() else f"tf-transformer {name}"
 
 
-def _group(
-    name: str, cls: Any, title: str, described_by: Any = None, imported: bool = False
-) -> str:
+def _group(name: str, cls: Any, title: str, described_by: Any = None) -> str:
     """The section of one of the configuration's dataclasses.
 
     Args:
@@ -125,21 +121,20 @@ def _group(
         cls: the dataclass.
         title: the heading.
         described_by: the dataclass whose docstring describes the fields; None: `cls`.
-        imported: whether the section has the traits of imported models, or the other options.
     """
     doc = docstring_parser.parse(inspect.getdoc(cls) or "")
     described = docstring_parser.parse(inspect.getdoc(described_by or cls) or "")
     texts = {param.arg_name: param.description or "" for param in described.params}
     hints = get_type_hints(cls)
-    options = [each for each in dataclasses.fields(cls) if rules_of(each).imported == imported]
+    options = dataclasses.fields(cls)
     rows = [
-        _row(f"--{name}.{each.name}", hints[each.name], _of_field(each), texts[each.name])
-        for each in options
-        if f"{name}.{each.name}" != "task.name"
+        _row(f"--{name}.{option.name}", hints[option.name], _of_field(option), texts[option.name])
+        for option in options
+        if f"{name}.{option.name}" != "task.name"
     ]
-    common = {each.name for each in options if rules_of(each).common}
+    common = {option.name for option in options if rules_of(option).common}
     tables = f"\n{_tables(rows, common)}" if rows else ""
-    return f"## {title}\n\n{TRAITS if imported else _summary(doc)}\n{tables}"
+    return f"## {title}\n\n{_summary(doc)}\n{tables}"
 
 
 def _summary(doc: docstring_parser.Docstring) -> str:
@@ -197,8 +192,11 @@ def _values(hint: Any) -> str:
     if get_origin(hint) is tuple:
         is_corpora = dataclasses.is_dataclass(get_args(hint)[0])
         return "list of [corpora](#corpus-options)" if is_corpora else "list of text"
-    if hint is config.AugmentConfig:
-        return "group of [options](#augmentation-options)"
+    if dataclasses.is_dataclass(hint):
+        section = (
+            "augmentation-options" if hint is config.AugmentConfig else "traits-of-imported-models"
+        )
+        return f"group of [options](#{section})"
     words = {int: "integer", float: "number", bool: "`true`, `false`", str: "text"}
     return (words | {type(None): "`null`"})[hint]
 

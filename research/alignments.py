@@ -34,7 +34,7 @@ def main(run_dir: str, output: str = "") -> None:
     rows: list[dict[str, Any]] = []
     for layer in range(translator.model.config.decoder.num_layers):
         aligned = translator.align(test["source"], test["target"], layer)
-        links = [each.links() for each in aligned]
+        links = [alignment.links() for alignment in aligned]
         for name, chosen in (("all", range(len(links))), ("dates", dates)):
             scores = agreement([links[i] for i in chosen], [gold[i] for i in chosen])
             rows.append({"layer": layer + 1, "pairs": name, **scores._asdict()})

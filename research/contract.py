@@ -110,7 +110,10 @@ def expected_rows(
             for text, row in zip(translated, n_best, strict=True)
         ],
         "n_best": [
-            {"translations": [each.text for each in row], "scores": [each.score for each in row]}
+            {
+                "translations": [prediction.text for prediction in row],
+                "scores": [prediction.score for prediction in row],
+            }
             for row in n_best
         ],
         "score": [

@@ -41,10 +41,10 @@ def agreement(predicted: Sequence[Collection[Link]], gold: Sequence[GoldLinks]) 
         Agreement(error_rate=0.25, precision=0.6666666666666666, recall=1.0)
     """
     links = in_possible = sure = in_sure = 0
-    for each, (of_sure, of_possible) in zip(predicted, gold, strict=True):
-        links, sure = links + len(set(each)), sure + len(set(of_sure))
-        in_possible += len(set(each) & set(of_possible))
-        in_sure += len(set(each) & set(of_sure))
+    for found_links, (of_sure, of_possible) in zip(predicted, gold, strict=True):
+        links, sure = links + len(set(found_links)), sure + len(set(of_sure))
+        in_possible += len(set(found_links) & set(of_possible))
+        in_sure += len(set(found_links) & set(of_sure))
     return Agreement(
         1 - (in_sure + in_possible) / (links + sure) if links + sure else 0.0,
         in_possible / links if links else 1.0,

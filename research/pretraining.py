@@ -201,7 +201,7 @@ class FineTuning:
         examples = self.pool.read()
         chosen = random.Random(seed).sample(range(len(examples)), count)
         rows = CLASSIFICATION.encode(examples.take(chosen).texts, self.codec)
-        ids = TokenExamples({name: IdRows.from_lists(each) for name, each in rows.items()})
+        ids = TokenExamples({name: IdRows.from_lists(lists) for name, lists in rows.items()})
         sampler = ShardSampler(ids, BATCH_TOKENS, bucket_width=2)
 
         def batches() -> Iterator[Batch]:

@@ -90,7 +90,7 @@ def main(parts: str = ",".join(FORMULAS), output: str = "") -> None:
     for part in chosen(parts, FORMULAS):
         measured = MEASURED[part]()
         print(of_rows(measured, left=0), flush=True)
-        sizes, seconds = measured, [each["seconds"] for each in measured]
+        sizes, seconds = measured, [point["seconds"] for point in measured]
         rows.append(
             {
                 "part": part,
@@ -111,7 +111,7 @@ def main(parts: str = ",".join(FORMULAS), output: str = "") -> None:
 
 def fit(part: str, sizes: Sequence[Sizes], seconds: Sequence[float]) -> np.ndarray:
     """The coefficients with the least squares of relative errors; 0 instead of negative ones."""
-    terms = np.array([[term(each) for term in FORMULAS[part].terms] for each in sizes])
+    terms = np.array([[term(point) for term in FORMULAS[part].terms] for point in sizes])
     relative = terms / np.array(seconds)[:, None]
     used = list(range(terms.shape[1]))
     while True:

@@ -59,7 +59,7 @@ def variants(preset: str) -> dict[str, Variant]:
     tasks = ("language_modeling", "masked_language_modeling", "classification")
     return {
         "plain": Variant(),
-        **{name: Variant(each) for name, each in options.items()},
+        **{name: Variant(changes) for name, changes in options.items()},
         "parsing": Variant(grammar=True),
         **{name: Variant(task=name) for name in tasks},
     }
@@ -107,7 +107,7 @@ def median(name: str, rounds: list[dict[str, Any]]) -> dict[str, Any]:
     """A row of the table: the median of each number over all rounds."""
     first, *_ = rounds
     return {"variant": name} | {
-        field: value and round(statistics.median(each[field] for each in rounds), 3)
+        field: value and round(statistics.median(numbers[field] for numbers in rounds), 3)
         for field, value in first.items()
     }
 

@@ -8,10 +8,17 @@ MODEL = "/v1/models/translator"
 
 
 class RestServer(http.server.ThreadingHTTPServer):
-    """Listens on a free port inside a `with` block."""
+    """Listens on a free port inside a `with` block.
 
-    def __init__(self):
+    `inputs` are those of the signature `n_best_with_inputs` beside the text. Without any, the model
+    is an export of an earlier version.
+    """
+
+    def __init__(self, *inputs):
         super().__init__(("127.0.0.1", 0), Handler)
+        self.signatures = {"n_best": ["text"]}
+        if inputs:
+            self.signatures["n_best_with_inputs"] = ["text", *inputs]
         self.address = f"127.0.0.1:{self.server_port}"
 
     def __enter__(self):
@@ -24,20 +31,31 @@ class RestServer(http.server.ThreadingHTTPServer):
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """The state of the model, and the signature `n_best` with lists of 3."""
+    """The state of the model and its signatures, which answer with lists of 3."""
 
     def do_GET(self):
         if self.path == MODEL:
             self._send(200, {"model_version_status": [{"state": "AVAILABLE"}]})
+        elif self.path == f"{MODEL}/metadata":
+            tensor = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}]}}
+            definitions = {
+                name: {"inputs": dict.fromkeys(inputs, tensor), "method_name": "predict"}
+                for name, inputs in self.server.signatures.items()
+            }
+            self._send(200, {"metadata": {"signature_def": {"signature_def": definitions}}})
         else:
             self._send(404, {"error": "Servable not found"})
 
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if (self.path, body["signature_name"]) != (f"{MODEL}:predict", "n_best"):
+        inputs = self.server.signatures.get(body["signature_name"])
+        if self.path != f"{MODEL}:predict" or inputs is None:
             self._send(400, {"error": "no such signature"})
             return
-        texts = [row["text"] for row in body["instances"]]
+        if any(row.keys() != set(inputs) for row in body["instances"]):
+            self._send(400, {"error": f"expected {inputs}"})
+            return
+        texts = ["".join(row[name] for name in inputs[::-1]) for row in body["instances"]]
         rows = [
             {
                 "translations": [text.upper(), text, ""],

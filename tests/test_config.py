@@ -11,6 +11,7 @@ from tf_transformer.config import (
     Corpus,
     DataConfig,
     DecodeConfig,
+    ImportedConfig,
     ModelConfig,
     TrainConfig,
 )
@@ -39,7 +40,7 @@ BAD_OPTIONS = [
         ModelConfig,
         {"d_model": 10, "num_heads": 3},
         "model.d_model (10) must be a multiple of model.num_heads (3), or model.key_dim and "
-        "model.value_dim must both be given.",
+        "model.imported.value_dim must both be given.",
     ),
     (
         ModelConfig,
@@ -49,14 +50,15 @@ BAD_OPTIONS = [
     (
         ModelConfig,
         {"encoder_num_heads": 5},
-        "model.encoder_d_model (128) must be a multiple of model.encoder_num_heads (5), or "
-        "model.key_dim and model.value_dim must both be given.",
+        "model.imported.encoder_d_model (128) must be a multiple of "
+        "model.imported.encoder_num_heads (5), or model.key_dim and model.imported.value_dim must "
+        "both be given.",
     ),
     (
         ModelConfig,
         {"d_model": 10, "num_heads": 2, "position": "rotary"},
         "rotary positions rotate pairs, so the size of a head must be even, but it is 5. Set "
-        "model.key_dim and model.value_dim, or another model.num_heads (2).",
+        "model.key_dim and model.imported.value_dim, or another model.num_heads (2).",
     ),
     (
         ModelConfig,
@@ -76,7 +78,7 @@ BAD_OPTIONS = [
     (
         ModelConfig,
         {"encoder_d_model": 64},
-        "model.encoder_d_model (64) and model.d_model (128) must be equal for "
+        "model.imported.encoder_d_model (64) and model.d_model (128) must be equal for "
         "model.tie_embeddings=all. Use target or none.",
     ),
     *(
@@ -168,7 +170,8 @@ BAD_OPTIONS = [
         (cls, {name: -1}, f"{part}.{name} must not be negative, got -1.")
         for cls, part, names in (
             (DataConfig, "data", ("max_length",)),
-            (ModelConfig, "model", ("key_dim", "value_dim", "num_encoder_layers", "encoder_d_ff")),
+            (ModelConfig, "model", ("key_dim", "num_encoder_layers")),
+            (ImportedConfig, "model.imported", ("value_dim", "encoder_d_ff")),
             (TrainConfig, "train", ("steps", "validate_every", "valid_score_examples")),
             (
                 DecodeConfig,
@@ -273,7 +276,7 @@ def test_presets_have_the_sizes_of_the_paper(name, sizes):
     assert config.encoder == config.decoder
     # The paper's variants, at every size.
     assert (config.position, config.tie_embeddings) == ("sinusoidal", "all")
-    assert config.norm_first is config.attention_bias is False
+    assert config.norm_first is config.imported.attention_bias is False
     assert config.attention_dropout_rate == config.feed_forward_dropout_rate == 0
 
 
@@ -354,19 +357,20 @@ def test_there_are_at_most_120_options():
         (task if name.startswith("task.") else "", name)
         for task in OPTIONS
         for name, rules in Config(task=task).rules.items()
-        if name != "task" and not rules.imported
+        if name != "task" and not name.startswith("model.imported.")
     }
     assert len(options) <= 120
 
 
 # --- values of another type ------------------------------------------------------------------
 
+GROUPS = {AugmentConfig: "data.augment", ImportedConfig: "model.imported"}
 TASKS = (TranslationOptions, ParsingOptions, ClassificationOptions)
 FIELDS = [
     (config, field.name, field.default)
-    for config in (ModelConfig, DataConfig, AugmentConfig, TrainConfig, DecodeConfig, *TASKS)
+    for config in (ModelConfig, DataConfig, TrainConfig, DecodeConfig, *GROUPS, *TASKS)
     for field in dataclasses.fields(config)
-    if field.name != "augment"
+    if field.name not in ("augment", "imported")
 ]
 OF_ANOTHER_TYPE = {
     bool: [None, 1, 0.0, "true", [True], float("nan")],
@@ -382,7 +386,7 @@ OF_ANOTHER_TYPE = {
 )
 def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name, default):
     group = "task" if config in TASKS else config.__name__.removesuffix("Config").lower()
-    option = f"data.augment.{name}" if config is AugmentConfig else f"{group}.{name}"
+    option = f"{GROUPS.get(config, group)}.{name}"
     for value in OF_ANOTHER_TYPE[type(default)]:
         if name == "jit_compile" and value is True:
             continue  # it has two types

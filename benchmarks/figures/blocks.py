@@ -66,7 +66,7 @@ def _bleu_by_set(name: str, more: Mapping[str, Mapping[str, str]] = MappingProxy
     rows = [
         [
             run,
-            *(f"{scores[run, each]:.2f}" for each in sets),
+            *(f"{scores[run, test_set]:.2f}" for test_set in sets),
             *(by_run[run] for by_run in more.values()),
         ]
         for run in runs

@@ -58,7 +58,7 @@ def main(
                     found.setdefault(name, []).append(measured(shape, name, cell, runs))
                 except (ProcessError, RuntimeError) as error:
                     print(f"{shape} {name} failed: {error}", file=sys.stderr)
-        rows += [row(shape, name, cell, each) for name, each in found.items() if each]
+        rows += [row(shape, name, cell, rounds) for name, rounds in found.items() if rounds]
     if not rows:
         sys.exit("no system could be measured.")
     rows = compared(rows, cell)
@@ -93,7 +93,7 @@ def measured(shape: str, name: str, cell: Cell, runs: int) -> dict[str, Any]:
 def row(shape: str, name: str, cell: Cell, rounds: list[dict[str, Any]]) -> dict[str, Any]:
     """A row of the table: medians over the rounds."""
     fields = ("tokens_per_second", "peak_mb", "product_tflops")
-    medians = {field: statistics.median(each[field] for each in rounds) for field in fields}
+    medians = {field: statistics.median(numbers[field] for numbers in rounds) for field in fields}
     where = {"shape": shape, "system": name, **cell._asdict(), "device": rounds[0]["device"]}
     return where | {field: round(value, 2) for field, value in medians.items()}
 
@@ -104,21 +104,21 @@ def compared(rows: list[dict[str, Any]], cell: Cell) -> list[dict[str, Any]]:
     `utilization` is the rate of an update's operations, as a share of the fastest rate of a matrix
     product in all systems. `ratio_to_fastest_other` compares the systems of a shape.
     """
-    fastest_product = max(each["product_tflops"] for each in rows)
+    fastest_product = max(row["product_tflops"] for row in rows)
     result = []
-    for each in rows:
-        speed = each["tokens_per_second"]
-        per_token = operations(SHAPES[each["shape"]], cell) / (cell.sentences * cell.tokens)
+    for row in rows:
+        speed = row["tokens_per_second"]
+        per_token = operations(SHAPES[row["shape"]], cell) / (cell.sentences * cell.tokens)
         others = [
             other["tokens_per_second"]
             for other in rows
-            if other["shape"] == each["shape"] and other["system"] not in OURS
+            if other["shape"] == row["shape"] and other["system"] not in OURS
         ]
         numbers = {
             "utilization": round(speed * per_token / 1e12 / fastest_product, 3),
             "ratio_to_fastest_other": round(speed / max(others), 2) if others else None,
         }
-        result.append(each | numbers)
+        result.append(row | numbers)
     return result
 
 

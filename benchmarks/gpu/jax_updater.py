@@ -41,7 +41,7 @@ def task(setting: Setting, cell: Cell) -> Task:
     optimizer = keras.optimizers.Adam(LEARNING_RATE, beta_1, beta_2, EPSILON)
     optimizer.build(model.trainable_variables)
     variables = (model.trainable_variables, model.non_trainable_variables, optimizer.variables)
-    state = [tuple([variable.value for variable in each] for each in variables)]
+    state = [tuple([variable.value for variable in group] for group in variables)]
     update = jax.jit(functools.partial(_update, model, optimizer), donate_argnums=0)
     made = batches(setting.shape, cell)
     data = [(jnp.asarray(batch.source), jnp.asarray(batch.labels)) for batch in made]
@@ -66,7 +66,7 @@ def _update(model, optimizer, state: State, source, target) -> tuple[State, Any]
         values += zip(model.non_trainable_variables, others, strict=True)
         with kernels.use(kernels.for_xla()), keras.StatelessScope(values) as scope:
             losses = smoothed.losses(model, (source, shift_right(target)), target, training=True)
-        new = [scope.get_current_value(each) for each in model.non_trainable_variables]
+        new = [scope.get_current_value(variable) for variable in model.non_trainable_variables]
         return losses.loss / losses.tokens, new
 
     (loss, others), gradients = jax.value_and_grad(loss_of, has_aux=True)(weights)

@@ -54,8 +54,8 @@ def measurement(place: Place, fields: Mapping[str, Any]) -> Measurement:
 def joined(measurements: Sequence[Measurement]) -> Measurement:
     """Joins the measurements of a place."""
     return measurements[0]._replace(
-        usages=[usage for each in measurements for usage in each.usages],
-        values=[value for each in measurements for value in each.values],
+        usages=[usage for measured in measurements for usage in measured.usages],
+        values=[value for measured in measurements for value in measured.values],
     )
 
 
@@ -67,8 +67,8 @@ def tokens_per_second(found: Measurement) -> float:
 def speeds_of(measurements: Sequence[Measurement]) -> dict[Place, Speed]:
     """One speed for each place, from the runs of all rounds."""
     rounds: dict[Place, list[Measurement]] = {}
-    for each in measurements:
-        rounds.setdefault(each.place, []).append(each)
+    for measured in measurements:
+        rounds.setdefault(measured.place, []).append(measured)
     return {place: _speed(of_place) for place, of_place in rounds.items()}
 
 
@@ -80,7 +80,7 @@ def _speed(rounds: Sequence[Measurement]) -> Speed:
         statistics.median(usage.seconds for usage in usages) / steps,
         statistics.mean(usage.minor_faults for usage in usages) / steps,
         statistics.mean(usage.system_seconds for usage in usages) / steps,
-        [tokens_per_second(each) for each in rounds],
+        [tokens_per_second(runs) for runs in rounds],
     )
 
 

@@ -41,9 +41,9 @@ def formatted(field: str, entry: Any) -> str:
     if entry is None:
         return "–"
     if isinstance(entry, list):
-        return " → ".join(formatted(field, each) for each in entry)
+        return " → ".join(formatted(field, value) for value in entry)
     if isinstance(entry, dict):
-        return ", ".join(f"{name}: {formatted(field, each)}" for name, each in entry.items())
+        return ", ".join(f"{name}: {formatted(field, value)}" for name, value in entry.items())
     if isinstance(entry, str):
         return entry
     if isinstance(entry, bool):

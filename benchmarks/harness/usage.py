@@ -29,14 +29,14 @@ def usage_of(run: Callable[[], Result]) -> tuple[Result, Usage]:
     before, start = _so_far(), time.perf_counter()
     result = run()
     seconds, after = time.perf_counter() - start, _so_far()
-    faults = sum(each.ru_minflt for each in after) - sum(each.ru_minflt for each in before)
-    system = sum(each.ru_stime for each in after) - sum(each.ru_stime for each in before)
+    faults = sum(usage.ru_minflt for usage in after) - sum(usage.ru_minflt for usage in before)
+    system = sum(usage.ru_stime for usage in after) - sum(usage.ru_stime for usage in before)
     return result, Usage(seconds, faults, system)
 
 
 def peak_megabytes() -> float:
     """The peak memory of this process or of an ended child, with mapped files, in MiB."""
-    return max(each.ru_maxrss for each in _so_far()) / 2**10
+    return max(usage.ru_maxrss for usage in _so_far()) / 2**10
 
 
 def _so_far() -> list[resource.struct_rusage]:

@@ -64,7 +64,7 @@ def rows_of(part: str) -> Iterator[Row]:
         from benchmarks.kernels import kernel_probes, probe, search_probes
 
         module = kernel_probes if part == "kernels" else search_probes
-        makers = [functools.partial(probe.timed, each) for each in module.probes()]
+        makers = [functools.partial(probe.timed, made) for made in module.probes()]
     yield from (make() for make in makers)
 
 

@@ -74,7 +74,7 @@ def loop_of(search: Search, ids: np.ndarray, compiled: bool) -> Loop:
 
 def _compaction(searches: Searches, shape: Shape, tokens: int) -> Probe:
     name, interval = "COMPACTION_INTERVAL", thresholds.COMPACTION_INTERVAL
-    values = {str(each): each for each in (interval // 2, interval, 2 * interval)}
+    values = {str(steps): steps for steps in (interval // 2, interval, 2 * interval)}
     sides = forced("decoding.cache", name, values, searches(shape, tokens, False))
     return Probe(name, f"tiny, beam 4, batch {shape[0]}, {tokens} tokens", str(interval), sides)
 
@@ -88,7 +88,7 @@ def _removal(model: Transformer, shape: Shape) -> Probe:
     ids[np.arange(rows), lengths - 1] = EOS_ID
     ids[np.arange(longest) >= lengths[:, None]] = PAD_ID
     search = Search(model, DecodeConfig(beam_size=4, min_length_ratio=1.0))
-    values = {str(each): each for each in (share / 2, share, 2 * share, 8 * share)}
+    values = {str(part): part for part in (share / 2, share, 2 * share, 8 * share)}
     sides = forced("decoding.loop", name, values, lambda: loop_of(search, ids, False))
     size = f"tiny, beam 4, batch {rows}, {lengths[0]} to {longest} tokens"
     return Probe(name, size, str(share), sides)
@@ -96,7 +96,7 @@ def _removal(model: Transformer, shape: Shape) -> Probe:
 
 def _capacity(searches: Searches, shape: Shape, tokens: int) -> Probe:
     name, divisor = "INITIAL_CAPACITY_DIVISOR", thresholds.INITIAL_CAPACITY_DIVISOR
-    values = {str(each): each for each in (1, divisor - 1, divisor, divisor + 1)}
+    values = {str(number): number for number in (1, divisor - 1, divisor, divisor + 1)}
     sides = forced("inference.search", name, values, searches(shape, tokens, True))
     size = f"tiny, beam 4, batch {shape[0]}, compiled, {tokens} of {shape[1] + 50} tokens"
     return Probe(name, size, str(divisor), sides)

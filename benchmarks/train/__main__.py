@@ -83,7 +83,7 @@ def main(
                 runs = -(-updates // (TEXT_BATCHES if source else BATCHES))
                 more, errors = measure(round_, jobs, cells, folder, runs, malloc)
                 found, failed = found + more, failed | errors
-    speeds, last = speeds_of(found), {each.place: each for each in found}
+    speeds, last = speeds_of(found), {measured.place: measured for measured in found}
     for shape, cell in cells.items():
         described = table(speeds, last, shape, cell, names)
         print(f"\n{described}\n\nper update:\n\n{costs(speeds, shape)}")

@@ -38,7 +38,7 @@ def main(
         translator = Translator.from_run(os.path.abspath(folder), beam_size=beam_size)
         for name, (source, reference) in sets.items():
             texts, references = (first_lines(path, 10**9) for path in (source, reference))
-            translations = [each.text for each in translator(texts)]
+            translations = [prediction.text for prediction in translator(texts)]
             row: dict[str, Any] = {"run": run, "set": name, "sentences": len(texts)}
             row["checkpoint_megabytes"] = round(checkpoint_size(folder) / 1e6, 2)
             for key, metric in (("bleu", bleu), ("chrf", chrf)):

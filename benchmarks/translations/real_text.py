@@ -108,7 +108,7 @@ def first_passes(
 
 def medians(rounds: list[dict[str, Any]]) -> dict[str, Any]:
     """The median of each number over all rounds."""
-    return {field: statistics.median(each[field] for each in rounds) for field in rounds[0]}
+    return {field: statistics.median(numbers[field] for numbers in rounds) for field in rounds[0]}
 
 
 def compared(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -203,7 +203,7 @@ def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
 
     use_one_thread_per_batch(THREADS)
     translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
-    return lambda lines: [each.text for each in translator(lines)]
+    return lambda lines: [prediction.text for prediction in translator(lines)]
 
 
 def _saved_model(run_dir: str, folder: str, beam_size: int, form: str = "saved_model") -> Translate:
@@ -260,7 +260,7 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
             max_batch_size=BATCH_TOKENS,
             batch_type="tokens",
         )
-        return [model.text(each.hypotheses[0]) for each in found]
+        return [model.text(result.hypotheses[0]) for result in found]
 
     return translate
 

@@ -53,7 +53,7 @@ def main(
     for average, beam, dtype in itertools.product(averages, beam_sizes, DTYPES):
         translator = _translator(run_dir, dtype, average=average, beam_size=beam)
         found, usage = usage_of(lambda: translator(texts))  # noqa: B023  called at once
-        hypotheses = [each.text for each in found]
+        hypotheses = [prediction.text for prediction in found]
         same_search = expected.setdefault((average, beam), hypotheses)
         row = {"average": average, "dtype": dtype, "beam": beam}
         row["bleu"] = round(metric.corpus_score(hypotheses, [references]).score, 2)

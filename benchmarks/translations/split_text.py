@@ -51,7 +51,9 @@ def main(
     parts = {"train": train, "valid": held_out[:valid], "test": held_out[valid:]}
     pathlib.Path(to).mkdir(parents=True, exist_ok=True)
     for part, pairs in parts.items():
-        for file, texts in zip((each[0] for each in names), zip(*pairs, strict=True), strict=True):
+        for file, texts in zip(
+            (files[0] for files in names), zip(*pairs, strict=True), strict=True
+        ):
             path = pathlib.Path(to, part + pathlib.Path(file).suffix)
             write_whole(path, "".join(f"{text}\n" for text in texts))
         print(f"{part}: {len(pairs):,} pairs")

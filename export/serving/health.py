@@ -70,7 +70,7 @@ def states_over_grpc(server: str, model: str, timeout: float = 5.0) -> dict[int,
         message = f"{server} answered {error.code().name}: {error.details()}"
         raise ConnectionError(message) from error
     state_name = get_model_status_pb2.ModelVersionStatus.State.Name
-    return {each.version: state_name(each.state) for each in response.model_version_status}
+    return {version.version: state_name(version.state) for version in response.model_version_status}
 
 
 def parser() -> argparse.ArgumentParser:

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from tf_transformer.demo import app
-from tf_transformer.demo.models import Control
+from tf_transformer.demo.models import Control, Field
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
@@ -30,6 +30,10 @@ class Upper:
         "beam_size": Control("Beam size", 4, 1, 10, 1),
         "length_penalty": Control("Length penalty", 0.6, 0, 2, 0.1),
     }
+    fields = {  # noqa: RUF012
+        "prefix": Field("Start", "prefixes", ()),
+        "target_tag": Field("Language", "target_tags", [">>deu<<", ">>nld<<"]),
+    }
 
     def __init__(self):
         self.batches = []
@@ -45,16 +49,16 @@ class Upper:
             raise ZeroDivisionError
         return [[Prediction(text.upper(), -1.0), Prediction(str(options), -2.0)] for text in texts]
 
-    def align(self, pairs):
-        return [[[len(text), len(prediction)]] for text, prediction in pairs]
+    def align(self, pairs, options):
+        return [[[len(text), len(prediction), *options]] for text, prediction in pairs]
 
 
 class Lower(Upper):
-    """A second model, without controls and attention."""
+    """A second model, without controls, fields and attention."""
 
     name = "lower"
     can_align = False
-    controls = {}  # noqa: RUF012
+    controls = fields = {}  # noqa: RUF012
 
     def n_best(self, texts, options):
         return [[Prediction(text.lower(), -1.0)] for text in texts]
@@ -178,6 +182,15 @@ def test_an_answer_names_the_notices_of_each_prediction(client, model):
         ('{"texts": ["a"], "beam_size": NaN}', 400, "as beam_size, got nan."),
         ('{"texts": ["a"], "length_penalty": -1e999}', 400, "as length_penalty, got -inf."),
         ({"texts": ["a"], "top_k": 1}, 400, 'This model has no option "top_k".'),
+        ({"texts": ["a"], "prefix": ["b"]}, 400, 'Expected a text as prefix, got ["b"].'),
+        ({"texts": ["a"], "prefix": None}, 400, "Expected a text as prefix, got null."),
+        ({"texts": ["a"], "prefix": "b" * 2001}, 413, "The text prefix has 2,001 characters; at"),
+        (
+            {"texts": ["a"], "target_tag": ">>eng<<"},
+            400,
+            'Expected one of >>deu<<, >>nld<< as target_tag, got ">>eng<<".',
+        ),
+        ({"texts": ["a"], "model": 1, "prefix": "b"}, 400, 'This model has no option "prefix".'),
         ({"texts": ["unreachable"]}, 502, "no answer from the model."),
         ({"texts": ["defect"]}, 500, "The model failed"),
     ],
@@ -219,6 +232,19 @@ def test_options_are_rounded_to_steps_and_defaults_are_left_out(client):
     assert options(beam_size=1.2, length_penalty=2) == "(('beam_size', 1), ('length_penalty', 2.0))"
 
 
+def test_inputs_of_the_texts_are_options_and_empty_ones_are_left_out(client):
+    def options(**given):
+        lines = client.post("/translate", json={"texts": ["a"], **given}).json()["lines"]
+        return lines[0][1]["text"]
+
+    assert options(prefix="", target_tag="") == "()"
+    expected = "(('beam_size', 1), ('prefix', ' né '), ('target_tag', '>>nld<<'))"
+    assert options(target_tag=">>nld<<", prefix=" né ", beam_size=1) == expected
+    pair = {"texts": ["a"], "predictions": ["b"], "prefix": "", "target_tag": ">>nld<<"}
+    weights = client.post("/align", json=pair).json()["weights"]
+    assert weights == [[[1, 1, ["target_tag", ">>nld<<"]]]]
+
+
 def test_attention_is_asked_for_in_pairs(client, model):
     pairs = {"texts": ["a", "abc"], "predictions": ["xy", ""]}
     assert client.post("/align", json=pairs).json() == {"weights": [[[1, 2]], [[3, 0]]]}
@@ -244,7 +270,8 @@ def test_info_lists_the_models_with_their_controls_and_the_limits_of_requests(cl
     assert upper["limits"] == "It only shouts."
     assert list(upper["controls"]) == ["beam_size", "length_penalty"]
     assert upper["controls"]["beam_size"]["highest"] == 10
-    assert (lower["name"], lower["controls"]) == ("lower", {})
+    assert upper["fields"]["target_tag"]["choices"] == [">>deu<<", ">>nld<<"]
+    assert (lower["name"], lower["controls"], lower["fields"]) == ("lower", {}, {})
     assert info["limits"]["characters"] == 2000
 
 

@@ -1,23 +1,27 @@
 """The three kinds of models: equal to the translator that they stand for."""
 
+import pathlib
+import shutil
+
 import numpy as np
 import pytest
 from rest_server import RestServer
 
 from tf_transformer import kernels, tasks
-from tf_transformer.commands import demo
+from tf_transformer.commands import demo, import_model
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
 from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.demo import models
-from tf_transformer.demo.models import SavedModel, ServedModel
+from tf_transformer.demo.models import Field, RunModel, SavedModel, ServedModel
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
-from tf_transformer.run.run import direction_of
+from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 TEXTS = ["twenty-one", "", "two hundred and two", "June twelfth"]
 
 
@@ -125,6 +129,46 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
     assert not saved.can_align
 
 
+def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):
+    assert model.fields == {"prefix": Field("Start of each translation", "prefixes", ())}
+    saved, options = SavedModel(readers_folder / "served" / "mine" / "1"), (("prefix", "zw"),)
+    assert saved.fields == model.fields
+    expected = Translator.from_run(run, num_hypotheses=2).n_best(TEXTS, ["zw"] * len(TEXTS))
+    assert texts_of(expected) != texts_of(model.n_best(TEXTS, ()))
+    assert texts_of(model.n_best(TEXTS, options)) == texts_of(expected)
+    assert texts_of(saved.n_best(TEXTS, options)) == texts_of(expected)
+    without = model.align([("one", "x")], ())
+    assert model.align([("one", "x")], options) == without
+
+
+def test_the_target_language_is_a_choice_and_no_word_of_the_text(tmp_path):
+    shutil.copytree(FIXTURES / "shared", tmp_path / "model")
+    for side in ("source", "target"):
+        shutil.copy(FIXTURES / f"{side}.spm", tmp_path / "model")
+    import_model.main(marian=str(tmp_path / "model"), run_dir=str(tmp_path / "run"))
+    model = RunModel(Run.load(tmp_path / "run"))
+    assert model.fields["target_tag"].choices == [">>deu<<", ">>nld<<"]
+    options = (("target_tag", ">>nld<<"),)
+    text, in_text = "a small house", ">>nld<< a small house"
+    assert model.n_best([text], options) == model.n_best([in_text], ())
+    assert model.n_best([text], options) != model.n_best([text], ())
+    (weights,), (of_both,) = model.align([(text, "b")], options), model.align([(in_text, "b")], ())
+    assert weights == [row[1:] for row in of_both]
+    assert len(weights[0]) == 3
+
+
+def test_a_server_takes_the_inputs_of_its_signature():
+    with RestServer("prefix", "target_tag") as server:
+        served = ServedModel(server.address, "translator")
+        assert list(served.fields) == ["prefix", "target_tag"]
+        assert not served.fields["target_tag"].choices  # only the model knows them
+        (row,) = served.n_best(["a"], (("prefix", "b"),))
+        assert [best.text for best in row] == ["BA", "ba"]
+        assert served.n_best(["a"], ())[0][0].text == "A"
+    with RestServer() as server:
+        assert not ServedModel(server.address, "translator").fields
+
+
 def test_a_server_predicts_without_the_texts_that_fill_short_lists():
     with RestServer() as server:
         served = ServedModel(server.address, "translator")
@@ -172,3 +216,4 @@ def test_the_demo_starts_for_every_task(name, readers_folder, monkeypatch):
         (loaded,) = demo.load("runs/demo", "", "", "", "", "float32")
         assert len(loaded.n_best([loaded.example], ())[0]) >= 1
     assert bool(loaded.controls) == (name in ("language_modeling", "parsing"))
+    assert list(loaded.fields) == (["prefix"] if name == "language_modeling" else [])

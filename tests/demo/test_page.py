@@ -30,7 +30,7 @@ class Reversed:
     """A second model, which reverses each line."""
 
     name, languages, limits = "mirror", ("de", "en"), "It reverses each line."
-    samples, controls, can_align = ("abc",), {}, False
+    samples, controls, fields, can_align = ("abc",), {}, {}, False
 
     def n_best(self, texts, options):
         return [[Prediction(text[::-1], -1.0)] for text in texts]
@@ -223,6 +223,31 @@ def test_sliders_change_the_search(page, translator):
     assert page.translations() == best(translator, FIRST)
     default = str(translator.controls["beam_size"].default)
     assert page.one("#beam_size").get_attribute("value") == default
+
+
+def test_inputs_beside_the_lines_are_folded_away_and_change_the_translations(
+    page, translator, screenshots
+):
+    from selenium.webdriver import Keys
+    from selenium.webdriver.support.select import Select
+
+    page.type(FIRST, SECOND)
+    before = page.translations()
+    start = page.one("#input_prefix")
+    assert not start.is_displayed()
+    page.one("#inputs summary").send_keys(Keys.ENTER)
+    start.send_keys("Sagen Sie")
+    assert page.translations() == best(translator, FIRST, SECOND, prefix="Sagen Sie")
+    assert all(text.startswith("Sagen Sie") for text in page.texts("#target p"))
+    for width in (1100, 360):
+        page.set_size(width, 800)
+        page.set_size(width, page.driver.execute_script("return document.body.scrollHeight"))
+        page.driver.save_screenshot(str(screenshots / f"demo_inputs_{width}.png"))
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width
+    start.send_keys(Keys.CONTROL, "a", Keys.NULL, Keys.BACKSPACE)
+    assert page.translations() == before
+    Select(page.one("#models")).select_by_index(1)  # a model without inputs
+    assert not page.one("#inputs").is_displayed()
 
 
 def test_an_alternative_replaces_the_translation(page):

@@ -237,7 +237,7 @@ def test_the_position_table_covers_the_longest_source_and_translation(tokenizer)
 @pytest.mark.parametrize(
     ("model", "decode", "message"),
     [
-        ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.value_dim 6"),
+        ({"key_dim": 8, "value_dim": 6}, {}, "model.key_dim 8 and model.imported.value_dim 6"),
         ({"position": "alibi"}, {}, "do not support model.position=alibi"),
         ({"attention": "local"}, {}, "only full attention, got model.attention=local"),
         ({"decoder_attention": "linear"}, {}, "got model.decoder_attention=linear"),

@@ -11,7 +11,8 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.to_marian_npz import require_supported
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.marian_npz import BIAS, OPTIONS
+from tf_transformer.imports.layouts import MARIAN
+from tf_transformer.imports.marian_npz import OPTIONS
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces
@@ -42,12 +43,13 @@ def test_a_model_of_marian_comes_back_bit_for_bit(folders):
         marian_npz.read_arrays(folders / name / "model.npz") for name in ("marian", "again")
     )
     assert before.keys() == after.keys()
-    rows = {"encoder_Wemb": "source", "decoder_Wemb": "target", BIAS: "target"}
+    rows = {"encoder_Wemb": "source", "decoder_Wemb": "target", MARIAN.bias: "target"}
     for name in before.keys() - {OPTIONS}:
         arrays = before[name], after[name]
         if name in rows:
+            axis = -1 if name == MARIAN.bias else 0
             arrays = (
-                np.moveaxis(array, -1 if name == BIAS else 0, 0)[order(folders / of, rows[name])]
+                np.moveaxis(array, axis, 0)[order(folders / of, rows[name])]
                 for array, of in zip(arrays, ("marian", "again"), strict=True)
             )
         np.testing.assert_array_equal(*arrays, err_msg=name)

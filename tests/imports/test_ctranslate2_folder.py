@@ -143,7 +143,7 @@ def test_an_earlier_folder_computes_what_ctranslate2_computes(tokenizer, tmp_pat
     own = earlier_folder(folder, tokenizer)
     imported = ctranslate2_folder.read(folder, str(own))
     config = imported.config.model
-    assert (config.position, config.source_end, config.num_heads) == ("opennmt", False, 8)
+    assert (config.position, config.imported.source_end, config.num_heads) == ("opennmt", False, 8)
     translator = Translator(imported.model, imported.codec, imported.config.decode)
     sources, targets = (
         [[tokenizer.piece(i) for i in tokenizer.encode(text)[:-1]] for text in texts]

@@ -72,7 +72,8 @@ def test_a_program_that_needs_biases_gets_zeros():
     arrays = layouts.MARIAN.arrays(model)
     with_biases = layouts.MARIAN.arrays(model, with_biases=True)
     added = with_biases.keys() - arrays.keys()
-    assert len(added) == 2 * (4 + 8)  # of 4 products in a layer of the encoder, 8 of the decoder
+    # Of 4 products in a layer of the encoder, 8 of the decoder, and of the logits.
+    assert len(added) == 2 * (4 + 8) + 1
     assert not any(with_biases[name].any() for name in added)
 
 

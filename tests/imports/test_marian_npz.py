@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.marian_npz import BIAS, OPTIONS
+from tf_transformer.imports.layouts import MARIAN
+from tf_transformer.imports.marian_npz import OPTIONS
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -183,7 +184,7 @@ BROKEN = {
     "more layers": (edit_options("enc-depth: 2", "enc-depth: 3"), "have no encoder_l3_self_Wq"),
     "fewer layers": (
         edit_options("enc-depth: 2", "enc-depth: 1"),
-        "does not understand: encoder_l2",
+        r"does not understand: encoder_l2_\w+ and 15 more\. Is it",
     ),
     "another activation": (edit_options("activation: relu", "activation: tanh"), "got 'tanh'"),
     "another size": (
@@ -191,11 +192,11 @@ BROKEN = {
         r"shape \(16, 24\), and the configuration needs \(16, 25\)",
     ),
     "no bias": (
-        edit_arrays(lambda x: {name: y for name, y in x.items() if name != BIAS}),
-        f"have no {BIAS}",
+        edit_arrays(lambda x: {name: y for name, y in x.items() if name != MARIAN.bias}),
+        f"have no {MARIAN.bias}",
     ),
     "NaN": (
-        edit_arrays(lambda x: x | {BIAS: x[BIAS] * np.float32(np.nan)}),
+        edit_arrays(lambda x: x | {MARIAN.bias: x[MARIAN.bias] * np.float32(np.nan)}),
         "values that are not finite",
     ),
     "another vocabulary": (edit_text("decoder.yml", "- source", "- target"), "must be from 0 to"),

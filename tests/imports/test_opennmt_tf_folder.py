@@ -11,11 +11,13 @@ import tensorflow as tf
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import opennmt_tf_folder
-from tf_transformer.imports.opennmt_tf_folder import BIAS, SOURCE
+from tf_transformer.imports.layouts import opennmt_tf
+from tf_transformer.imports.opennmt_tf_folder import SOURCE
 from tf_transformer.inference.translator import Translator
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 HEADS = 4
+BIAS = opennmt_tf(norm_first=True).bias
 
 
 def folder_of(name, to):
@@ -37,7 +39,7 @@ def test_log_probabilities_are_those_of_opennmt_tf(name, tmp_path):
     found = [score.log_probability for score in scores]
     np.testing.assert_allclose(found, expected["log_probabilities"], rtol=1e-5, atol=1e-4)
     config = translator.model.config
-    assert (config.norm_first, config.source_end) == ((True, False), (False, True))[
+    assert (config.norm_first, config.imported.source_end) == ((True, False), (False, True))[
         name == "shared"
     ]
     assert config.tie_embeddings == ("none", "all")[name == "shared"]
@@ -140,10 +142,10 @@ INNER = "model/encoder/layers/1/ffn/layer/inner/kernel"
         ({INNER: np.ones((16, 5), np.float32)}, rf"{INNER} has the shape \(16, 5\), and the"),
         ({SOURCE: None}, "is not a checkpoint of a Transformer of OpenNMT-tf 2"),
         ({SOURCE: np.ones((3, 9), np.float32)}, "must be a matrix for size 9"),
-        ({BIAS: np.ones(3, np.float32)}, f"{BIAS} must have .* outputs"),
+        ({BIAS: np.ones(3, np.float32)}, f"{BIAS} must have .* numbers, one for each token"),
         (
             {"model/encoder/position_encoder/embedding": np.ones((9, 16), np.float32)},
-            "does not understand: model/encoder/position_encoder/embedding",
+            r"does not understand: model/encoder/position_encoder/embedding\. Is it",
         ),
     ],
     ids=["NaN", "missing", "shape", "no Transformer", "size", "bias", "learned positions"],

@@ -11,7 +11,7 @@ import pytest
 import reference
 
 from tf_transformer import ModelConfig, Transformer, layers
-from tf_transformer.config import LayerConfig
+from tf_transformer.config import ImportedConfig, LayerConfig
 from tf_transformer.errors import InputError
 from tf_transformer.layers.configured import FIELDS, ConfiguredLayer
 from tf_transformer.layers.variants import FEED_FORWARD, SELF_ATTENTION
@@ -27,8 +27,10 @@ SIZES = {"num_heads": 2, "key_dim": 4, "value_dim": 4, "d_ff": 5, "num_layers": 
 # A valid value of each field that differs from its default.
 OTHER = {
     field.name: {int: 2, float: 0.2, bool: not field.default}.get(type(field.default))
-    for field in dataclasses.fields(ModelConfig)
+    for config in (ModelConfig, ImportedConfig)
+    for field in dataclasses.fields(config)
 } | {
+    "imported": ImportedConfig(source_end=False),
     **{"architecture": "luong", "position": "rotary", "attention": "local", "activation": "gelu"},
     "decoder_attention": "local",
     **{"normalization": "rms_norm", "tie_embeddings": "none"},

@@ -1,11 +1,13 @@
 """The whole model: against NumPy, its independences, its options, in Keras, and its sizes."""
 
 import dataclasses
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import keras
 import numpy as np
@@ -13,7 +15,7 @@ import pytest
 import reference
 from keras import ops
 
-from tf_transformer.config import ModelConfig
+from tf_transformer.config import ImportedConfig, ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.models.transformer import Transformer
 
@@ -313,17 +315,18 @@ def test_impossible_vocabulary_sizes_are_an_error(arguments, message):
     [
         (
             {"encoder_d_model": 20, "encoder_num_heads": 2},
-            "model.encoder_d_model (20) and model.d_model (14) must be equal for "
+            "model.imported.encoder_d_model (20) and model.d_model (14) must be equal for "
             "model.tie_embeddings=all. Use target or none.",
         ),
         (
             {"encoder_d_model": 20, "encoder_num_heads": 3, "tie_embeddings": "none"},
-            "model.encoder_d_model (20) must be a multiple of model.encoder_num_heads (3), or "
-            "model.key_dim and model.value_dim must both be given.",
+            "model.imported.encoder_d_model (20) must be a multiple of "
+            "model.imported.encoder_num_heads (3), or model.key_dim and model.imported.value_dim "
+            "must both be given.",
         ),
         (
             {"encoder_d_model": 15, "encoder_num_heads": 3, "tie_embeddings": "none"},
-            "model.encoder_d_model must be even for sinusoidal positions, got 15.",
+            "model.imported.encoder_d_model must be even for sinusoidal positions, got 15.",
         ),
         ({"num_decoder_layers": -1}, "model.num_decoder_layers must not be negative, got -1."),
     ],
@@ -378,11 +381,38 @@ def test_saved_and_loaded_model_computes_the_same(variant, tmp_path):
     assert policies == {model.dtype_policy.name}
 
 
+def test_a_model_of_an_earlier_version_has_the_traits_of_imported_models(tmp_path):
+    """Its file has them among the other fields of the configuration."""
+    model = make_model(**SAVED["marian"])
+    model.save(tmp_path / "model.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "model.keras") as new,
+        zipfile.ZipFile(tmp_path / "earlier.keras", "w") as earlier,
+    ):
+        for name in new.namelist():
+            content = new.read(name)
+            if name == "config.json":
+                file = json.loads(content)
+                fields = file["config"]["config"]
+                fields |= fields.pop("imported")
+                content = json.dumps(file).encode()
+            earlier.writestr(name, content)
+    loaded = keras.saving.load_model(tmp_path / "earlier.keras")
+    assert loaded.config == model.config
+    expected = logits(model, SOURCE, TARGET)
+    np.testing.assert_array_equal(logits(loaded, SOURCE, TARGET), expected)
+
+
 def test_every_option_of_the_model_is_saved_above():
     options = set().union(SIZES, *SAVED.values())
     not_in_config = {"dtype", "source_vocabulary_size"}
-    names = {field.name for field in dataclasses.fields(ModelConfig)}
-    assert options - not_in_config == names - {"architecture"}  # of other models
+    names = {
+        field.name
+        for config in (ModelConfig, ImportedConfig)
+        for field in dataclasses.fields(config)
+    }
+    not_set = {"architecture", "imported"}  # of other models; the fields are set one by one
+    assert options - not_in_config == names - not_set
 
 
 LOAD = """

@@ -1,15 +1,16 @@
 """Configurations that earlier versions wrote: they load with the same meaning."""
 
+import json
 import pathlib
 import shutil
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 
 import pytest
 import yaml
 
 from tf_transformer.commands import train
 from tf_transformer.commands.command_line import read_options
-from tf_transformer.config import Config, Corpus
+from tf_transformer.config import Config, Corpus, ImportedConfig, ModelConfig
 from tf_transformer.config.data import ShortForms
 from tf_transformer.config.task import (
     ClassificationOptions,
@@ -59,7 +60,7 @@ def test_a_configuration_of_an_earlier_version_has_the_same_meaning(name, tmp_pa
         gone = {*MOVED.get(group, ()), *CONSTANTS.get(group, ()), *SHORT_FORMS}
         expected = {option: x for option, x in stored[group].items() if option not in gone}
         expected.pop("corpora", None)
-        assert expected.items() <= present[group].items()
+        assert expected.items() <= (present[group] | present["model"]["imported"]).items()
     assert (config.data.corpora, config.data.valid_corpora) == (CORPORA[name], ())
     options = read_options(train.main, ["--run_dir", "x", "--config", str(run.config)])
     del options["run_dir"], options["given"]
@@ -77,6 +78,45 @@ def test_a_constant_with_another_value_is_an_error_in_training_only(tmp_path):
     assert run.load_config() == Config()
     with pytest.raises(SystemExit):
         read_options(train.main, ["--run_dir", "x", "--config", str(run.config)])
+
+
+TRAITS = {
+    **{"encoder_d_model": 64, "encoder_d_ff": 96, "encoder_num_heads": 2, "value_dim": 8},
+    **{"norm_epsilon": 0.001, "attention_bias": True, "output_bias": True, "zero_start": True},
+    "source_end": False,
+}
+
+
+@pytest.mark.parametrize("trait", TRAITS)
+def test_traits_of_imported_models_may_be_options_of_the_model_as_in_earlier_versions(
+    trait, tmp_path
+):
+    """On the command line, in a file, in the folder of a run and in Python."""
+    others = {"tie_embeddings": "target", "output_bias": trait == "zero_start"}
+    model = others | {trait: TRAITS[trait]}
+    expected = ModelConfig(
+        tie_embeddings="target",
+        imported=ImportedConfig(**{name: model[name] for name in ("output_bias", trait)}),
+    )
+    assert expected == ModelConfig(**model) == ModelConfig.of(model)
+    assert expected == replace(ModelConfig(**others), **{trait: TRAITS[trait]})
+    file = tmp_path / "config.yaml"
+    file.write_text(yaml.safe_dump({"model": model, "task": "translation"}), "utf-8")
+    assert expected == RunFolder(tmp_path).load_config().model
+    words = [f"--model.{name}={str(value).lower()}" for name, value in model.items()]
+    for given in (["--config", str(file)], words, [f"--model={json.dumps(model)}"]):
+        options = read_options(train.main, ["--run_dir", "x", *given])
+        assert expected == options["model"], given
+        assert f"model.imported.{trait}" in options["given"]
+
+
+def test_an_option_on_the_command_line_overrides_a_trait_in_a_file_in_either_place(tmp_path):
+    file = tmp_path / "x.yaml"
+    for group in ("{value_dim: 8}", "{imported: {value_dim: 8}}"):
+        file.write_text(f"model: {group}", "utf-8")
+        for option in ("model.value_dim", "model.imported.value_dim"):
+            words = ["--run_dir", "x", f"--{option}", "9", "--config", str(file)]
+            assert read_options(train.main, words)["model"].imported.value_dim == 9
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from tf_transformer.config import (
     Corpus,
     DataConfig,
     DecodeConfig,
+    ImportedConfig,
     ModelConfig,
     TrainConfig,
 )
@@ -90,6 +91,10 @@ def values_of(hint):
     if hint is AugmentConfig:
         rates = st.floats(0, 1)
         return st.builds(AugmentConfig, join=rates, upper=rates, copy=rates)
+    if hint is ImportedConfig:
+        return st.builds(
+            ImportedConfig, **{name: values_of(kind) for name, kind in get_type_hints(hint).items()}
+        )
     if hint is Corpus:
         text, columns = values_of(str), values_of(tuple[str, ...])
         path = values_of(LocalPath).filter(bool)

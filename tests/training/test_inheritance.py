@@ -15,6 +15,7 @@ from tf_transformer.config import (
     Config,
     Corpus,
     DataConfig,
+    ImportedConfig,
     ModelConfig,
     TrainConfig,
 )
@@ -35,6 +36,7 @@ CLASSES = [
     *(hint for name, hint in get_type_hints(Config).items() if name != "task"),
     *(options_of(task) for task in OPTIONS),
     AugmentConfig,
+    ImportedConfig,
 ]
 OF_TASKS = [
     (task, f"task.{field.name}")
@@ -110,7 +112,7 @@ def test_every_option_of_every_task_says_what_it_means_for_an_origin():
         f"{cls.__name__}.{field.name}"
         for cls in CLASSES
         for field in dataclasses.fields(cls)
-        if field.name != "augment" and "rules" not in field.metadata
+        if field.name not in ("augment", "imported") and "rules" not in field.metadata
     ]
     assert not silent, "write same(…), inherited(…), free(…) or search(…); see config/option.py"
     assert len(CASES) > 110

@@ -17,6 +17,7 @@ from tf_transformer.commands.option_errors import as_typed, explain
 from tf_transformer.commands.standard_streams import standard_streams, without_notices
 from tf_transformer.config import PRESETS, Config, DecodeConfig, ModelConfig
 from tf_transformer.config.data import COMPLETED, ShortForms
+from tf_transformer.config.imported import TRAITS, with_record
 from tf_transformer.config.option import options_in, select
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import (
@@ -302,6 +303,8 @@ def _content(file: str) -> Mapping[str, Any]:
 def _with_preset(words: Sequence[str]) -> list[str]:
     """The words, after the options of the preset that --model names, so that all options count."""
     words = [re.sub(r"^--model\.preset(?==|$)", "--model", word) for word in words]
+    trait = rf"^--model\.(?=({'|'.join(TRAITS)})(=|$))"
+    words = [re.sub(trait, "--model.imported.", word) for word in words]
     words, values = _without(words, "--model")
     named, groups = list[str](), list[str]()
     for value in map(with_home, values):
@@ -319,7 +322,7 @@ def _with_preset_options(options: Mapping[str, Any]) -> dict[str, Any]:
         return {**options, "model": ModelConfig.preset_options(model)}
     if isinstance(model, Mapping):
         return {**options, "model": _with_preset_options(model)}
-    own = {name: value for name, value in options.items() if name != "preset"}
+    own = with_record({name: value for name, value in options.items() if name != "preset"})
     return ModelConfig.preset_options(options["preset"]) | own if "preset" in options else own
 
 

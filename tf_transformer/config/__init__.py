@@ -3,6 +3,7 @@
 from tf_transformer.config.config import Config
 from tf_transformer.config.data import AugmentConfig, Corpus, DataConfig
 from tf_transformer.config.decode import DecodeConfig, DType, Quantization
+from tf_transformer.config.imported import ImportedConfig
 from tf_transformer.config.model import (
     PRESETS,
     SINUSOIDS,
@@ -27,6 +28,7 @@ __all__ = [
     "DType",
     "DataConfig",
     "DecodeConfig",
+    "ImportedConfig",
     "LayerConfig",
     "ModelConfig",
     "Normalization",

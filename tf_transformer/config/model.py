@@ -2,9 +2,10 @@
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from tf_transformer.config.imported import TRAITS, ImportedConfig, takes_traits
 from tf_transformer.config.option import (
     check,
     free,
@@ -80,6 +81,7 @@ class LayerConfig:
             )
 
 
+@takes_traits
 @dataclass(frozen=True)
 class ModelConfig:
     """Sizes and variants of the Transformer (paper Table 3).
@@ -99,12 +101,7 @@ class ModelConfig:
         d_model: size of the embeddings and of each layer's output (D).
         d_ff: size of the hidden layer of the feed-forward network (F).
         num_heads: attention heads (H).
-        encoder_d_model: d_model of the encoder; 0: d_model. Another size needs tie_embeddings
-            target or none.
-        encoder_d_ff: d_ff of the encoder; 0: d_ff.
-        encoder_num_heads: num_heads of the encoder; 0: num_heads.
         key_dim: size of the queries and keys of one head (d_k); 0: d_model / num_heads.
-        value_dim: size of the values of one head (d_v); 0: d_model / num_heads.
         dropout_rate: dropout on each sub-layer's output and on the sum of embeddings and positions.
         attention_dropout_rate: dropout on the attention weights.
         feed_forward_dropout_rate: dropout on the hidden layer of the feed-forward network.
@@ -130,19 +127,13 @@ class ModelConfig:
         activation: activation of the feed-forward network: relu (the paper), gelu, swish or swiglu.
             swiglu has three matrices of d_model × d_ff weights; the others have two.
         normalization: layer_norm (the paper) or rms_norm, at each sub-layer.
-        norm_epsilon: ε, which normalization adds to the variance.
         tie_embeddings: embeddings that share one matrix. all (the paper): source, target and
             output. target: target and output. none: no embeddings.
         norm_first: normalize the input of each sub-layer (pre-norm). The paper normalizes the sum
             after it (post-norm).
-        attention_bias: whether the projections of attention have biases.
-        output_bias: whether the logits have a bias.
-        zero_start: the first input of the decoder is its position alone, as in Marian. Needs
-            output_bias, and tie_embeddings all or target.
-        source_end: whether the encoder reads the end token of a source. Imported models of
-            OpenNMT-tf do not.
         remat: store only the inputs of layers for the backward pass, and compute the rest again.
             Needs less memory; an update takes about a third longer.
+        imported: traits of imported models.
     """
 
     architecture: Literal["transformer", "bahdanau", "luong"] = same("transformer")
@@ -152,11 +143,7 @@ class ModelConfig:
     d_model: int = same(128, positive, of_preset=True, fits_text=True, common=True)
     d_ff: int = same(256, positive, of_preset=True, fits_text=True, common=True)
     num_heads: int = same(4, positive, of_preset=True, fits_text=True, common=True)
-    encoder_d_model: int = same(0, not_negative, imported=True)
-    encoder_d_ff: int = same(0, not_negative, imported=True)
-    encoder_num_heads: int = same(0, not_negative, imported=True)
     key_dim: int = same(0, not_negative)
-    value_dim: int = same(0, not_negative, imported=True)
     dropout_rate: float = inherited(0.1, rate, of_preset=True, fits_text=True, common=True)
     attention_dropout_rate: float = inherited(0.0, rate)
     feed_forward_dropout_rate: float = inherited(0.0, rate)
@@ -170,39 +157,37 @@ class ModelConfig:
     attention_window: int = same(256, positive)
     activation: Activation = same("relu")
     normalization: Normalization = same("layer_norm")
-    norm_epsilon: float = same(1e-6, positive, imported=True)
     tie_embeddings: Literal["all", "target", "none"] = same("all", common=True)
     norm_first: bool = same(False, common=True)
-    attention_bias: bool = same(False, imported=True)
-    output_bias: bool = same(False, imported=True)
-    zero_start: bool = same(False, imported=True)
-    source_end: bool = same(True, imported=True)
     remat: bool = inherited(False)
+    imported: ImportedConfig = field(default_factory=ImportedConfig)
 
     def __post_init__(self) -> None:
         check(self, "model", open_to="position")
+        traits = self.imported
+        size, heads = traits.encoder_d_model or self.d_model, traits.encoder_num_heads
         self._check_heads("", self.d_model, self.num_heads)
-        size, heads = self.encoder_d_model or self.d_model, self.encoder_num_heads or self.num_heads
-        self._check_heads("encoder_", size, heads)
+        self._check_heads("imported.encoder_", size, heads or self.num_heads)
         self._check_attention()
         if self.tie_embeddings == "all" and size != self.d_model:
             raise InputError(
-                f"model.encoder_d_model ({self.encoder_d_model}) and model.d_model "
-                f"({self.d_model}) must be equal for model.tie_embeddings=all. Use target or none."
+                f"model.imported.encoder_d_model ({size}) and model.d_model ({self.d_model}) must "
+                "be equal for model.tie_embeddings=all. Use target or none."
             )
-        if self.zero_start and (self.tie_embeddings == "none" or not self.output_bias):
+        if traits.zero_start and (self.tie_embeddings == "none" or not traits.output_bias):
             raise InputError(
-                "model.zero_start needs model.output_bias true and model.tie_embeddings all or "
-                f"target, got {str(self.output_bias).lower()} and {self.tie_embeddings}."
+                "model.imported.zero_start needs model.imported.output_bias true and "
+                "model.tie_embeddings all or target, got "
+                f"{str(traits.output_bias).lower()} and {self.tie_embeddings}."
             )
 
     def _check_heads(self, prefix: str, d_model: int, num_heads: int) -> None:
         """Checks the sizes of one stack, whose options have this prefix."""
-        if d_model % num_heads and not (self.key_dim and self.value_dim):
+        if d_model % num_heads and not (self.key_dim and self.imported.value_dim):
             raise InputError(
                 f"model.{prefix}d_model ({d_model}) must be a multiple of "
-                f"model.{prefix}num_heads ({num_heads}), or model.key_dim and model.value_dim "
-                "must both be given."
+                f"model.{prefix}num_heads ({num_heads}), or model.key_dim and "
+                "model.imported.value_dim must both be given."
             )
         if self.position in SINUSOIDS and d_model % 2:
             raise InputError(
@@ -212,7 +197,7 @@ class ModelConfig:
         if self.position == "rotary" and key_dim % 2:
             raise InputError(
                 "rotary positions rotate pairs, so the size of a head must be even, but it is "
-                f"{key_dim}. Set model.key_dim and model.value_dim, or another "
+                f"{key_dim}. Set model.key_dim and model.imported.value_dim, or another "
                 f"model.{prefix}num_heads ({num_heads})."
             )
         if num_heads % (self.num_key_value_heads or num_heads):
@@ -222,9 +207,9 @@ class ModelConfig:
             )
 
     def _check_attention(self) -> None:
-        if not self.source_end and self.architecture != "transformer":
+        if not self.imported.source_end and self.architecture != "transformer":
             raise InputError(
-                "model.source_end=false needs model.architecture=transformer, got "
+                "model.imported.source_end=false needs model.architecture=transformer, got "
                 f"{self.architecture}."
             )
         for name, default in (("attention", "full"), ("decoder_attention", "same")):
@@ -250,9 +235,9 @@ class ModelConfig:
         """The configuration of the encoder's layers."""
         return self._stack(
             num_layers=self.num_encoder_layers or self.num_layers,
-            d_model=self.encoder_d_model or self.d_model,
-            d_ff=self.encoder_d_ff or self.d_ff,
-            num_heads=self.encoder_num_heads or self.num_heads,
+            d_model=self.imported.encoder_d_model or self.d_model,
+            d_ff=self.imported.encoder_d_ff or self.d_ff,
+            num_heads=self.imported.encoder_num_heads or self.num_heads,
         )
 
     @functools.cached_property
@@ -266,9 +251,9 @@ class ModelConfig:
 
     def _stack(self, **changes: Any) -> LayerConfig:
         """The fields of one stack, with those that differ from this configuration's."""
-        stack: dict[str, Any] = {name: getattr(self, name) for name in LayerConfig.__match_args__}
-        stack |= changes
-        stack["value_dim"] = self.value_dim or stack["d_model"] // stack["num_heads"]
+        options = vars(self) | vars(self.imported) | changes
+        stack: dict[str, Any] = {name: options[name] for name in LayerConfig.__match_args__}
+        stack["value_dim"] = stack["value_dim"] or stack["d_model"] // stack["num_heads"]
         return LayerConfig(**stack)
 
     @classmethod
@@ -281,7 +266,7 @@ class ModelConfig:
                 f"expected config as a ModelConfig or a dict, got {config!r:.80}. Give other "
                 "arguments by name, like num_heads=8."
             )
-        if unknown := (config or {}).keys() - set(cls.__match_args__):
+        if unknown := (config or {}).keys() - set(cls.__match_args__) - TRAITS:
             raise InputError(f"a configuration has no {', '.join(sorted(unknown))}.")
         return cls(**(config or {}))
 

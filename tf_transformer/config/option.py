@@ -77,7 +77,6 @@ class Rules:
     fits_text: bool = False  # training chooses its value by the size of the text
     of_preset: bool = False  # it differs between the presets of a model
     common: bool = False  # most users need it; the reference shows it first
-    imported: bool = False  # a trait of imported models, which few other models need
     short_for: str = ""  # the option that it is a short form of
     derived: bool = False  # the dataclass computes the value for the default
     greedy: bool = False  # `DecodeConfig.greedy`, the search of validation, has it, too

@@ -37,8 +37,9 @@ def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
 
     `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
     {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
-    Both take "model", the place of a model in `models`; the first is the default. An error is
-    {"error": "one sentence"}. A full queue, of `capacity` lines, has the status 503.
+    Both take values of the model's fields, and "model", the place of a model in `models`; the first
+    is the default. An error is {"error": "one sentence"}. A full queue, of `capacity` lines, has
+    the status 503.
     """
     demo = Demo(models, capacity)
     return Starlette(
@@ -76,7 +77,10 @@ class Demo:
         names = ("name", "languages", "limits", "samples", "can_align")
         models = [
             {name: getattr(model, name) for name in names}
-            | {"controls": {name: control._asdict() for name, control in model.controls.items()}}
+            | {
+                group: {name: part._asdict() for name, part in getattr(model, group).items()}
+                for group in ("controls", "fields")
+            }
             for model in self._models
         ]
         return JSONResponse({"models": models, "limits": LIMITS}, headers=HEADERS)
@@ -85,7 +89,7 @@ class Demo:
         """The predictions for the texts of a request, as JSON."""
         body = await read_json(request)
         model, texts = self._read_model(body), read_texts(body, "texts")
-        options = read_options(body, model)
+        options = read_options(body, model) + read_fields(body, model)
         refuse_others(body)
         lines = await self._run(model.n_best, texts, options)
         shown_lines = [
@@ -100,10 +104,11 @@ class Demo:
         model = self._read_model(body)
         require(model.can_align, "This model gives no attention weights.", status=404)
         texts, predictions = read_texts(body, "texts"), read_texts(body, "predictions")
+        options = read_fields(body, model)
         refuse_others(body)
         count, given = len(texts), len(predictions)
         require(count == given, f"Expected as many predictions as texts, {count}, got {given}.")
-        weights = await self._run(model.align, list(zip(texts, predictions, strict=True)))
+        weights = await self._run(model.align, list(zip(texts, predictions, strict=True)), options)
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
     def _read_model(self, body: dict[str, Any]) -> DemoModel:
@@ -166,16 +171,30 @@ def read_texts(body: dict[str, Any], name: str) -> list[str]:
     texts = body.pop(name, None)
     are_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
     require(are_texts, f"Expected a list of texts as {name}, got {shown(texts)}.")
-    most, longest, count = LIMITS["lines"], LIMITS["characters"], len(texts)
+    most, count = LIMITS["lines"], len(texts)
     require(0 < count <= most, f"Expected 1 to {most} {name} in a request, got {count}.")
-    for number, text in enumerate(texts, 1):
-        require(
-            len(text) <= longest,
-            f"Text {number} of {name} has {len(text):,} characters; at most {longest:,} are "
-            "allowed.",
-            status=413,
-        )
-    return list(map(well_formed, texts))
+    return [read_text(text, f"Text {number} of {name}") for number, text in enumerate(texts, 1)]
+
+
+def read_fields(body: dict[str, Any], model: DemoModel) -> Options:
+    """Takes the values of a model's fields out of a body, without empty ones."""
+    options = {}
+    for name, field in model.fields.items():
+        value = body.pop(name, "")
+        is_known = isinstance(value, str) and (not field.choices or value in ("", *field.choices))
+        expected = f"one of {', '.join(field.choices)}" if field.choices else "a text"
+        require(is_known, f"Expected {expected} as {name}, got {shown(value)}.")
+        if text := read_text(value, f"The text {name}"):
+            options[name] = text
+    return tuple(options.items())
+
+
+def read_text(text: str, called: str) -> str:
+    """A text of a request, which is not too long."""
+    longest, length = LIMITS["characters"], len(text)
+    message = f"{called} has {length:,} characters; at most {longest:,} are allowed."
+    require(length <= longest, message, status=413)
+    return well_formed(text)
 
 
 def refuse_others(body: dict[str, Any]) -> None:

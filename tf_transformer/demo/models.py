@@ -1,5 +1,6 @@
 """The models of the demo: a run, a SavedModel or a model on a server."""
 
+import contextlib
 import functools
 import json
 import os
@@ -8,7 +9,7 @@ import re
 import urllib.error
 import urllib.request
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
+from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -27,8 +29,8 @@ from tf_transformer.tasks import load_predictor
 CARD = "README.md"  # in the folder of a run
 CACHED_SEARCHES = 8  # each is a traced graph
 TIMEOUT = 60.0  # seconds to wait for an answer of a server
-Options = tuple[tuple[str, float], ...]
-"""Names and values of controls that differ from their defaults."""
+Options = tuple[tuple[str, float | str], ...]
+"""Names and values of controls that differ from their defaults, and of fields that have a text."""
 
 
 class Control(NamedTuple):
@@ -39,6 +41,20 @@ class Control(NamedTuple):
     lowest: float
     highest: float
     step: float
+
+
+class Field(NamedTuple):
+    """An input beside each text, with a field for text or a choice of values."""
+
+    label: str
+    plural: str  # the argument of a predictor
+    choices: Sequence[str]  # (): any text
+
+
+def fields_of(inputs: Iterable[Input], codec: Any = None) -> dict[str, Field]:
+    """The fields of inputs by name. Without a codec, a choice is a field for text."""
+    choices = {x.name: sorted(x.choices(codec)) if codec and x.choices else () for x in inputs}
+    return {x.name: Field(x.label or x.name, x.plural, choices[x.name]) for x in inputs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,12 +69,13 @@ class VariableConfig(DecodeConfig):
 
 
 class DemoModel(ABC):
-    """A model of the demo, from texts to predictions; by default without controls or alignment."""
+    """A model of the demo, from texts to predictions; by default from texts alone."""
 
     name: str  # on the page
     languages: Sequence[str] = ()  # codes of source and target, like en and de; (): unknown
     limits: str = ""  # what the model is not good at, in one line; "": nothing is known
     controls: Mapping[str, Control] = {}  # the controls of the search by name
+    fields: Mapping[str, Field] = {}  # the fields of inputs beside each text by name
     samples: Sequence[str] = ()  # inputs to try
     example: str = "a"  # an input for the first call, which traces the graphs
     can_align: bool = False  # whether `align` works
@@ -67,13 +84,23 @@ class DemoModel(ABC):
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         """The predictions for each text; an `InputError` when the model cannot be reached."""
 
-    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+    def align(
+        self, pairs: Sequence[tuple[str, str]], options: Options = ()
+    ) -> list[list[list[float]]]:
         """The attention weights between words for each pair of a text and a prediction.
 
         Rows are words of the prediction, and columns words of the text; see `join_pieces`. The end
         tokens are left out.
         """
         raise InputError(f"{self.name} gives no attention weights. Give --run_dir.")
+
+    def inputs(self, options: Options, count: int) -> dict[str, Any]:
+        """The arguments of a predictor for `count` texts that have the values of the fields."""
+        return {
+            self.fields[name].plural: [value] * count
+            for name, value in options
+            if name in self.fields
+        }
 
 
 class RunModel(DemoModel):
@@ -89,6 +116,7 @@ class RunModel(DemoModel):
         self._predictor: Any = load_predictor(run, dtype)
         self.can_align = hasattr(self._predictor, "align")
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
+        self.fields = fields_of(self._predictor.optional_inputs, self._predictor.codec)
         if isinstance(self._predictor, TextPredictor):
             config = self._predictor.config
             beam, penalty = config.beam_size, config.length_penalty
@@ -104,19 +132,26 @@ class RunModel(DemoModel):
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         if not self.controls:
             return self._predictor.n_best(texts)
-        values = {name: control.default for name, control in self.controls.items()} | dict(options)
+        given = dict(options)
+        values = {x: float(given.get(x, control.default)) for x, control in self.controls.items()}
         temperature = values["temperature"]
         self._length_penalty.assign(values["length_penalty"])
         self._temperature.assign(temperature or 1.0)
         searching = self._searching(int(values["beam_size"]), temperature > 0)
-        return searching.n_best(texts)
+        return searching.n_best(texts, **self.inputs(options, len(texts)))
 
-    def align(self, pairs: Sequence[tuple[str, str]]) -> list[list[list[float]]]:
+    def align(
+        self, pairs: Sequence[tuple[str, str]], options: Options = ()
+    ) -> list[list[list[float]]]:
         texts, predictions = zip(*pairs, strict=True)
-        return [
-            join_pieces(weights, target, source)[:-1, :-1].round(3).tolist()
-            for source, target, weights in self._predictor.align(texts, predictions)
-        ]
+        joined = self._predictor.joined(texts, **self.inputs(options, len(texts)))
+        aligned = self._predictor.align(joined, predictions)
+        matrices = []
+        for text, whole, (source, target, weights) in zip(texts, joined, aligned, strict=True):
+            first = len(whole.split()) - len(text.split())  # a tag is no word of the text
+            matrix = join_pieces(weights, target, source)[:-1, first:-1]
+            matrices.append(matrix.round(3).tolist())
+        return matrices
 
     def _with_search(self, beam_size: int, sampling: bool) -> TextPredictor:
         """The predictor that returns all hypotheses of its beam.
@@ -151,9 +186,10 @@ class SavedModel(DemoModel):
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
         self._translator = SavedTranslator(path)
+        self.fields = fields_of(self._translator.optional_inputs)
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
-        return self._translator.n_best(texts)
+        return self._translator.n_best(texts, **self.inputs(options, len(texts)))
 
 
 class ServedModel(DemoModel):
@@ -163,9 +199,21 @@ class ServedModel(DemoModel):
         self.name = f"{model} on {server}"
         self._url = f"http://{server}/v1/models/{model}"
         self._answer(self._url)
+        self.fields = fields_of(self._inputs())
+
+    def _inputs(self) -> list[Input]:
+        """The inputs of the signature with all inputs; none in exports of earlier versions."""
+        with contextlib.suppress(InputError, LookupError, TypeError):
+            metadata = self._answer(f"{self._url}/metadata")["metadata"]
+            signatures = metadata["signature_def"]["signature_def"]
+            return inputs_in(signatures[WITH_INPUTS["n_best"]]["inputs"])
+        return []
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
-        content = {"signature_name": "n_best", "instances": [{"text": text} for text in texts]}
+        given: dict[str, Any] = {**dict.fromkeys(self.fields, ""), **dict(options)}
+        signature = WITH_INPUTS["n_best"] if options else "n_best"
+        instances = [{"text": text} | (given if options else {}) for text in texts]
+        content = {"signature_name": signature, "instances": instances}
         rows = self._answer(f"{self._url}:predict", content).get("predictions")
         if not isinstance(rows, list) or len(rows) != len(texts):
             raise InputError(

@@ -27,7 +27,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.imports.ctranslate2_model import table_name
 from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.inference.search import max_target_lengths
-from tf_transformer.layers import BiasedEmbedding, PositionEncoding, RelativePosition, T5Position
+from tf_transformer.layers import PositionEncoding, RelativePosition, T5Position
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, UNK_ID
 
@@ -54,7 +54,7 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.register_target_vocabulary(pieces)
     spec.config.unk_token, spec.config.eos_token = pieces[UNK_ID], pieces[EOS_ID]
     spec.config.bos_token = spec.config.decoder_start_token = pieces[BOS_ID]
-    spec.config.add_source_eos = translator.model.config.source_end
+    spec.config.add_source_eos = translator.model.config.imported.source_end
     norm = translator.model.decoder.layers[0].attention_residual.norm
     spec.config.layer_norm_epsilon = norm.epsilon
     spec.validate()
@@ -97,8 +97,8 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
     if any(stack.key_dim != stack.value_dim for stack in (model.encoder, model.decoder)):
         raise InputError(
             "CTranslate2 needs equal sizes of a head's keys and values, but this model has "
-            f"model.key_dim {model.decoder.key_dim} and model.value_dim {model.decoder.value_dim}. "
-            "Use --format saved_model, or train with equal sizes."
+            f"model.key_dim {model.decoder.key_dim} and model.imported.value_dim "
+            f"{model.decoder.value_dim}. Use --format saved_model, or train with equal sizes."
         )
     if model.position == "alibi":
         raise InputError(
@@ -150,8 +150,6 @@ def specification(model: Transformer, count: int, dtype: np.dtype) -> "Transform
         "decoder/embeddings/weight": model.target_embedding.embeddings,
         "decoder/projection/weight": model.output_embedding.embeddings,
     }
-    if isinstance(model.output_embedding, BiasedEmbedding):
-        arrays["decoder/projection/bias"] = model.output_embedding.bias
     for side, position in (("encoder", model.source_position), ("decoder", model.target_position)):
         stack: LayerConfig = getattr(config, side)
         if hasattr(getattr(spec, side), "position_encodings"):

@@ -6,6 +6,7 @@ columns of the model change places, which changes no logit.
 """
 
 import json
+import operator
 import pathlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +19,7 @@ from tf_transformer.config.option import Effect, Format, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports.layouts import TRANSFORMERS
-from tf_transformer.imports.marian_folder import BIAS
 from tf_transformer.imports.weights import SAFETENSORS
-from tf_transformer.layers import BiasedEmbedding
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -81,10 +80,9 @@ def summary(
     """
     model = translator.model
     notes = [f"{model.count_params():,} parameters"]
-    if model.config.norm_epsilon != epsilon:
+    if (own := model.config.imported.norm_epsilon) != epsilon:
         notes.append(
-            f"{program} normalizes with ε {epsilon}, and the run with "
-            f"{model.config.norm_epsilon}: logits differ slightly"
+            f"{program} normalizes with ε {epsilon}, and the run with {own}: logits differ slightly"
         )
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
@@ -135,12 +133,12 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
         "norm_first": (False,),
-        "source_end": (True,),
+        "imported.source_end": (True,),
     }.items():
-        if getattr(config, name) not in values:
+        if (value := operator.attrgetter(name)(config)) not in values:
             raise InputError(
                 f"--format {format} needs model.{name} {' or '.join(map(str, values))}, got "
-                f"{getattr(config, name)}. Use --format saved_model."
+                f"{value}. Use --format saved_model."
             )
 
 
@@ -207,14 +205,8 @@ def weights(model: Transformer) -> dict[str, np.ndarray]:
         arrays["model.decoder.embed_tokens.weight"] = target
     if model.config.tie_embeddings == "none":
         arrays["lm_head.weight"] = output
-    return arrays | {BIAS: logit_bias(model)}
-
-
-def logit_bias(model: Transformer) -> np.ndarray:
-    """The bias of the logits, float32 (1, V), of zeros if the model has none."""
-    if isinstance(model.output_embedding, BiasedEmbedding):
-        return keras.ops.convert_to_numpy(model.output_embedding.bias)[None]
-    return np.zeros((1, model.vocabulary_size), np.float32)
+    arrays[TRANSFORMERS.bias] = arrays.pop(TRANSFORMERS.bias)[None]  # (1, V)
+    return arrays
 
 
 def _write_json(path: pathlib.Path, content: Any) -> None:

@@ -16,7 +16,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
 from tf_transformer.imports import marian_npz
 from tf_transformer.imports.layouts import MARIAN
-from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
+from tf_transformer.imports.marian_npz import EMBEDDING, OPTIONS
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import SpecialPieces, read_pieces, with_pieces
@@ -60,7 +60,8 @@ def require_supported(model: Transformer) -> None:
     if np.any(np.asarray(model.target_embedding.embeddings[BOS_ID])):
         raise InputError(
             "--format marian_npz needs a target that starts with a zero embedding, as Marian's do. "
-            "Train with --model.zero_start true --model.output_bias true, or use --format marian."
+            "Train with --model.imported.zero_start true --model.imported.output_bias true, or use "
+            "--format marian."
         )
 
 
@@ -99,7 +100,8 @@ def arrays(model: Transformer) -> dict[str, np.ndarray]:
         for name, embedding in embeddings.items()
     }
     rows = {name: np.atleast_2d(array) for name, array in layers.items()}
-    return {BIAS: to_marian.logit_bias(model)[:, EOS_ID:], **matrices, **rows}
+    bias = rows.pop(MARIAN.bias)[:, EOS_ID:]
+    return {MARIAN.bias: bias, **matrices, **rows}
 
 
 def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:

@@ -116,7 +116,7 @@ def _embeddings(file: ModelFile) -> imported.Embeddings:
     if "encoder/embeddings_1/weight" in arrays:
         raise InputError(f"{path} has source features, which are not supported.")
     source, target, output = (arrays[name] for name in names)
-    return imported.Embeddings(source, target, output, arrays.get("decoder/projection/bias"))
+    return imported.Embeddings(source, target, output)
 
 
 def _vocabulary_file(folder: pathlib.Path, side: str) -> pathlib.Path:

@@ -137,7 +137,7 @@ def _embeddings(arrays: Arrays, options: Options) -> tuple[imported.Embeddings, 
         raise InputError(f"{path} must have {OUTPUT[0]} with {len(target)} rows.")
     source = target if shares_all else arrays[SOURCE]
     output = target if shares_output else arrays[name]
-    return imported.Embeddings(source, target, output, None), {SOURCE, TARGET, name}
+    return imported.Embeddings(source, target, output), {SOURCE, TARGET, name}
 
 
 def _model_options(options: Options) -> dict[str, Any]:

@@ -45,7 +45,6 @@ class Embeddings(NamedTuple):
     source: np.ndarray  # (V, D)
     target: np.ndarray  # (V, D); the same object as `source` if both share a matrix
     output: np.ndarray  # (V, D); the same object as `target` if both share a matrix
-    bias: np.ndarray | None  # (V,), of the logits; None: no bias
 
     def tying(self, codec: Codec) -> str:
         """The value of `model.tie_embeddings`."""
@@ -90,12 +89,10 @@ def as_run(foreign: ForeignModel) -> Imported:
     is_shared = tokenizers["source"].model == tokenizers["target"].model
     codec = Codec(tokenizers["source"] if is_shared else tokenizers)
     source, target = foreign.vocabularies
-    config = ModelConfig(
-        **foreign.options,
-        tie_embeddings=foreign.embeddings.tying(codec),  # type: ignore[arg-type]
-        # The bias also excludes ids.
-        output_bias=foreign.embeddings.bias is not None or bool(target.excluded),
-    )
+    bias = foreign.arrays.get(foreign.layout.bias)
+    has_bias = bias is not None or bool(target.excluded)  # the bias also excludes ids
+    tying = foreign.embeddings.tying(codec)
+    config = ModelConfig.of(foreign.options | {"tie_embeddings": tying, "output_bias": has_bias})
     model = Transformer(codec.size("target"), config, source_vocabulary_size=codec.size("source"))
     model.build()
     model.target_embedding.embeddings.assign(target.rows(foreign.embeddings.target))
@@ -103,15 +100,21 @@ def as_run(foreign: ForeignModel) -> Imported:
         model.source_embedding.embeddings.assign(source.rows(foreign.embeddings.source))
     if model.output_embedding is not model.target_embedding:
         model.output_embedding.embeddings.assign(target.rows(foreign.embeddings.output))
-    if config.output_bias:
-        bias = foreign.embeddings.bias
-        bias = np.zeros(len(foreign.embeddings.target), np.float32) if bias is None else bias
-        model.output_embedding.bias.assign(target.bias(bias))
+    if config.imported.output_bias:
+        size = len(foreign.embeddings.target)
+        bias = np.zeros(size, np.float32) if bias is None else bias
+        if bias.size != size:
+            raise InputError(
+                f"{foreign.file}: {foreign.layout.bias} must have {size} numbers, one for each "
+                f"token, got the shape {bias.shape}."
+            )
+        model.output_embedding.bias.assign(target.bias(bias.reshape(size)))
     used = foreign.layout.fill(model, foreign.arrays, foreign.file) | foreign.used
-    if unknown := sorted(set(foreign.arrays) - used):
+    if unknown := sorted(set(foreign.arrays) - used - {foreign.layout.bias}):
+        others = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
         raise InputError(
-            f"{foreign.file} has weights that the import does not understand: {unknown[0]} and "
-            f"{len(unknown) - 1} more. Is it a model of another kind?"
+            f"{foreign.file} has weights that the import does not understand: {unknown[0]}{others}."
+            " Is it a model of another kind?"
         )
     longest = DataConfig().max_length
     unknown_languages = {"source_language": "", "target_language": ""}

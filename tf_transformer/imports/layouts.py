@@ -21,7 +21,7 @@ _NAME = re.compile(r"(encoder|decoder)/(?:layer_(\d+)/)?(.+)/(\w+)")
 
 
 class Layout(NamedTuple):
-    """The names of the arrays of encoder and decoder in another program.
+    """The names of the arrays of encoder, decoder and bias of the logits in another program.
 
     In all names, {side} is encoder or decoder, {number} the number of the layer, and {kind} the
     value of `kinds`. `parts` has the parts of a layer, such as self_attention/output, and the rest
@@ -32,6 +32,7 @@ class Layout(NamedTuple):
     parts: Mapping[str, str]
     last_norm: str  # the normalization after the last layer of a pre-norm model
     kinds: Mapping[str, str]  # the words for kernel, bias, gamma and beta
+    bias: str = ""  # the bias of the logits; "": the program has none
     first: int = 0  # the number of the first layer
     is_transposed: bool = True  # matrices (outputs, inputs), as in PyTorch; else as Keras' are
 
@@ -64,7 +65,7 @@ class Layout(NamedTuple):
         return used
 
     def arrays(self, model: Transformer, with_biases: bool = False) -> dict[str, np.ndarray]:
-        """The weights of encoder and decoder as float32 arrays by name.
+        """The weights of encoder, decoder and bias of the logits as float32 arrays by name.
 
         With `with_biases`, a product without a bias gets a bias of zeros.
         """
@@ -76,6 +77,10 @@ class Layout(NamedTuple):
             stem, _, kind = name.rpartition("/")
             if with_biases and kind == "kernel" and f"{stem}/bias" not in weights:
                 arrays |= self._divided(f"{stem}/bias", np.zeros(value.shape[-1], np.float32))
+        bias = getattr(model.output_embedding, "bias", None)
+        if bias is not None or with_biases:
+            bias = np.zeros(model.vocabulary_size) if bias is None else bias
+            arrays[self.bias] = keras.ops.convert_to_numpy(bias).astype(np.float32)
         return arrays
 
     def _divided(self, name: str, value: np.ndarray) -> dict[str, np.ndarray]:
@@ -100,7 +105,7 @@ def array_of(arrays: Arrays, name: str, shape: tuple[int, ...], path: pathlib.Pa
     return arrays[name]
 
 
-# `MarianMTModel` of Transformers. Its embeddings and the bias of its logits are not in the table.
+# `MarianMTModel` of Transformers. Its embeddings are not in the table.
 TRANSFORMERS = Layout(
     layer="model.{side}.layers.{number}.",
     parts={
@@ -118,10 +123,11 @@ TRANSFORMERS = Layout(
     },
     last_norm="model.{side}.layer_norm.{kind}",
     kinds={"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"},
+    bias="final_logits_bias",  # (1, V)
 )
 # fairseq, whose modules gave Transformers these names.
 FAIRSEQ = TRANSFORMERS._replace(
-    layer="{side}.layers.{number}.", last_norm="{side}.layer_norm.{kind}"
+    layer="{side}.layers.{number}.", last_norm="{side}.layer_norm.{kind}", bias=""
 )
 # Marian's own files: matrices (inputs, outputs), vectors (1, outputs). Post-norm models only.
 MARIAN = Layout(
@@ -140,6 +146,7 @@ MARIAN = Layout(
     },
     last_norm="",
     kinds={"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"},
+    bias="decoder_ff_logit_out_b",
     first=1,
     is_transposed=False,
 )
@@ -165,6 +172,7 @@ def ctranslate2(is_gated: bool) -> Layout:
         parts=_CTRANSLATE2 | (gated if is_gated else {}),
         last_norm="{side}/layer_norm/{kind}",
         kinds={"kernel": "weight", "bias": "bias", "gamma": "gamma", "beta": "beta"},
+        bias="decoder/projection/bias",
     )
 
 
@@ -192,5 +200,6 @@ def opennmt_tf(norm_first: bool) -> Layout:
         parts={part: names.replace("NORM", norm) for part, names in _OPENNMT.items()},
         last_norm="model/{side}/layer_norm/{kind}",
         kinds={"kernel": "kernel", "bias": "bias", "gamma": "gamma", "beta": "beta"},
+        bias="model/decoder/output_layer/bias",
         is_transposed=False,
     )

@@ -22,7 +22,6 @@ EMBEDDINGS = (
     *("model.shared.weight", "lm_head.weight"),
     *("model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"),
 )
-BIAS = "final_logits_bias"
 # Sinusoids, which are computed.
 COMPUTED = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 # Keys of config.json with a meaning that only one value has here.
@@ -93,19 +92,16 @@ def read(folder: pathlib.Path) -> imported.Imported:
     path = folder / file
     source, target, output = _matrices(arrays, options, path)
     vocabularies = _vocabularies(folder, options, len(source), len(target))
-    bias = arrays.get(BIAS)
-    if bias is None:
-        notes.append(f"{file} has no {BIAS}: the bias of the logits is 0")
-        bias = np.zeros((1, len(target)), np.float32)
-    _require_shape(bias, (1, len(target)), BIAS, path)
+    if TRANSFORMERS.bias not in arrays:
+        notes.append(f"{file} has no {TRANSFORMERS.bias}: the bias of the logits is 0")
     if output is not target:
         notes.append(f"{file}: lm_head.weight differs from the embeddings, so it is not tied")
     foreign = imported.ForeignModel(
         path,
         arrays,
         TRANSFORMERS,
-        {*EMBEDDINGS, *COMPUTED, BIAS},
-        imported.Embeddings(source, target, output, bias[0]),
+        {*EMBEDDINGS, *COMPUTED},
+        imported.Embeddings(source, target, output),
         vocabularies,
         sentencepiece=(folder / "source.spm", folder / "target.spm"),
         options={

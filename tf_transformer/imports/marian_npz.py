@@ -28,7 +28,6 @@ EMBEDDING = {
     "output": "decoder_ff_logit_out_W",  # (D, V)
     "output_transposed": "decoder_ff_logit_out_Wt",  # (V, D)
 }
-BIAS = "decoder_ff_logit_out_b"  # (1, V)
 OPTIONS = "special:model.yml"  # bytes of a text
 EPSILON = 1e-6  # of the layer normalization of Marian's Transformers, since its first version
 # Options of special:model.yml with one value that is supported, and what another value means.
@@ -109,7 +108,7 @@ def read(folder: pathlib.Path) -> imported.Imported:
     if files[0] != files[1] or len(source) != len(target):
         of_target = _vocabulary(files[1], len(target))
     sentencepiece = _sentencepiece(folder, files)
-    bias = array_of(arrays, BIAS, (1, len(target)), weights)
+    array_of(arrays, MARIAN.bias, (1, len(target)), weights)  # it must be there
     notes.append(f"{weights.name}: dropout, which Marian does not store, is 0.1 for training")
     if unread := sorted(key for key in search.keys() - SEARCH if search[key]):
         notes.append(f"decoder.yml: not read: {', '.join(unread)}")
@@ -118,8 +117,8 @@ def read(folder: pathlib.Path) -> imported.Imported:
         weights,
         arrays | {name: array[0] for name, array in arrays.items() if len(array) == 1},
         MARIAN,
-        {*used, BIAS, OPTIONS},
-        imported.Embeddings(source, target, output, bias[0]),
+        {*used, OPTIONS},
+        imported.Embeddings(source, target, output),
         (of_source, of_target),
         sentencepiece,
         options={

@@ -22,7 +22,6 @@ from tf_transformer.imports.weights import require_finite
 SOURCE = "model/examples_inputter/features_inputter/embedding"  # (V, D)
 TARGET = "model/examples_inputter/labels_inputter/embedding"  # (V, D), unless it is shared
 OUTPUT = "model/decoder/output_layer/kernel"  # (D, V), unless it is shared
-BIAS = "model/decoder/output_layer/bias"  # (V,)
 EPSILON = 1e-3  # of Keras' layer normalization, which OpenNMT-tf uses
 # Options of the search that the import does not read, with the values that change no translation.
 UNREAD: dict[str, tuple[Any, ...]] = {
@@ -70,7 +69,7 @@ def read(folder: pathlib.Path, tokenizer: str = "", num_heads: int = 0) -> impor
         path,
         arrays,
         opennmt_tf(sizes["norm_first"]),
-        {SOURCE, TARGET, OUTPUT, BIAS},
+        {SOURCE, TARGET, OUTPUT},
         embeddings,
         vocabularies,
         sentencepiece=imported.find_sentencepiece(folder, tokenizer),
@@ -136,10 +135,9 @@ def _embeddings(arrays: Arrays, path: pathlib.Path) -> imported.Embeddings:
     for name, matrix in ((SOURCE, source), (TARGET, target), (OUTPUT, output)):
         if matrix.shape != (len(matrix), source.shape[-1]):
             raise InputError(f"{path}: {name} must be a matrix for size {source.shape[-1]}.")
-    bias = arrays.get(BIAS)
-    if len(output) != len(target) or (bias is not None and bias.shape != (len(target),)):
-        raise InputError(f"{path}: {OUTPUT} and {BIAS} must have {len(target)} outputs.")
-    return imported.Embeddings(source, target, output, bias)
+    if len(output) != len(target):
+        raise InputError(f"{path}: {OUTPUT} must have {len(target)} outputs.")
+    return imported.Embeddings(source, target, output)
 
 
 def _sizes(arrays: Arrays, path: pathlib.Path) -> dict[str, Any]:

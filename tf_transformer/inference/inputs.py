@@ -6,7 +6,7 @@ The graph of a predictor lists its inputs. Signatures, predictors, their check i
 
 import io
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -34,6 +34,7 @@ class Input:
     # From a codec to the values that may be given; None: any text. A model without such values does
     # not have the input.
     choices: Callable[[Any], Iterable[str]] | None = None
+    label: str = ""  # of its field on the page of the demo; "": the name
 
     def exists(self, codec: Any) -> bool:
         """Whether a model with this codec has the input."""
@@ -59,13 +60,27 @@ def with_tag(graph: Any, text: tf.Tensor, tag: tf.Tensor | str | None) -> tf.Ten
 
 # The first ids of the prediction. "": the search is free.
 PREFIX = Input(
-    "prefix", "prefixes", "problem", lambda graph, text, given: graph.encode_prefix(text, given)
+    "prefix",
+    "prefixes",
+    "problem",
+    lambda graph, text, given: graph.encode_prefix(text, given),
+    label="Start of each translation",
 )
 # The tag of the target language, such as >>por<<. "": the language of `DecodeConfig.target_tag`.
 TARGET_TAG = Input(
-    "target_tag", "target_tags", "source", with_tag, lambda codec: codec["source"].tags
+    "target_tag",
+    "target_tags",
+    "source",
+    with_tag,
+    lambda codec: codec["source"].tags,
+    "Target language",
 )
 INPUTS = (PREFIX, TARGET_TAG)
+
+
+def inputs_in(names: Container[str]) -> list[Input]:
+    """The inputs among the names of a signature's inputs."""
+    return [kind for kind in INPUTS if kind.name in names]
 
 
 def columns_of(

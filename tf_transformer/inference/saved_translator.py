@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
-from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, as_texts, columns_of
+from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of, inputs_in
 from tf_transformer.inference.predictor import (
     NBest,
     PairScore,
@@ -77,6 +77,12 @@ class SavedTranslator:
         path = self._path / METADATA
         return json.loads(path.read_text("utf-8")) if path.is_file() else {}
 
+    @property
+    def optional_inputs(self) -> list[Input]:
+        """The texts that may be given beside each text; none in exports of earlier versions."""
+        endpoint = self._model.signatures.get(WITH_INPUTS["n_best"])
+        return inputs_in(endpoint.structured_input_signature[1]) if endpoint else []
+
     def __call__(
         self,
         texts: Sequence[str],
@@ -108,11 +114,7 @@ class SavedTranslator:
     ) -> NBest:
         """Calls a signature with texts alone, or the one with all inputs if any is given."""
         texts = as_texts(texts)
-        taken: Sequence[str] = ()  # exports of earlier versions take no inputs
-        if endpoint := self._model.signatures.get(WITH_INPUTS[signature]):
-            _, taken = endpoint.structured_input_signature
-        given = {"prefixes": prefixes, **inputs}
-        columns = columns_of([kind for kind in INPUTS if kind.name in taken], texts, given)
+        columns = columns_of(self.optional_inputs, texts, {"prefixes": prefixes, **inputs})
         outputs = self._call(
             WITH_INPUTS[signature] if columns else signature, text=texts, **columns
         )

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Self, TypedDict
 import keras
 
 from tf_transformer.config import Activation, Attention, LayerConfig, ModelConfig, Normalization
+from tf_transformer.config.imported import TRAITS
 from tf_transformer.errors import InputError
 from tf_transformer.layers.shape import Shape
 
 Config = LayerConfig | ModelConfig | Mapping[str, Any] | None
-FIELDS = frozenset(ModelConfig.__match_args__)
+FIELDS = TRAITS.union(ModelConfig.__match_args__)
 
 
 class KerasOptions(TypedDict, total=False):

@@ -42,7 +42,7 @@ def as_read(source: KerasTensor, config: ModelConfig) -> KerasTensor:
 
     Without `source_end`, end tokens become padding. The end token of an empty text stays.
     """
-    if config.source_end:
+    if config.imported.source_end:
         return source
     is_end = ops.logical_and(ops.equal(source, EOS_ID), ops.arange(ops.shape(source)[1]) > 0)
     return ops.where(is_end, ops.cast(PAD_ID, source.dtype), source)

@@ -74,8 +74,8 @@ class PredictsTargets(PredictsTokens):
                 f"vocabularies must have the same size, got {source_size} (source) and "
                 f"{target_size} (target). Use tie_embeddings='target' or 'none'."
             )
-        with_bias = ZeroStartEmbedding if config.zero_start else BiasedEmbedding
-        makes_logits = with_bias if config.output_bias else TokenEmbedding
+        with_bias = ZeroStartEmbedding if config.imported.zero_start else BiasedEmbedding
+        makes_logits = with_bias if config.imported.output_bias else TokenEmbedding
         is_tied = config.tie_embeddings != "none"
 
         def make(kind: type[TokenEmbedding], name: str, *sizes: int) -> TokenEmbedding:

@@ -38,8 +38,9 @@ class RecurrentModel(PredictsTargets):
 
     The architecture is Bahdanau et al. (2015) or Luong et al. (2015). The model can replace a
     `Transformer` in tasks, searches and exports. It reads these fields of the configuration:
-    `architecture` (bahdanau or luong), the numbers of layers, `d_model`, `encoder_d_model`,
-    `tie_embeddings`, and `dropout_rate` for embeddings, outputs and between encoder layers.
+    `architecture` (bahdanau or luong), the numbers of layers, `d_model`,
+    `imported.encoder_d_model`, `tie_embeddings`, and `dropout_rate` for embeddings, outputs and
+    between encoder layers.
     `Transformer` describes arguments, calls and errors.
 
     Raises:

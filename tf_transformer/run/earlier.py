@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tf_transformer.config import TaskOptions
+from tf_transformer.config.imported import with_record
 from tf_transformer.errors import InputError
 from tf_transformer.registry import options_of
 
@@ -51,6 +52,8 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
     training (`trains`) need the values of the constants.
     """
     groups: dict[str, Any] = dict(options)
+    if isinstance(model := groups.get("model"), Mapping):
+        groups["model"] = with_record(model)
     moved: dict[str, Any] = {}
     for group, names in MOVED.items():
         if isinstance(group_options := groups.get(group), Mapping):

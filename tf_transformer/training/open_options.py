@@ -106,12 +106,20 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
     """The run with other values of options, by names like model.d_model."""
+    return replace(run, config=_with_values(run.config, options))
+
+
+def _with_values(config: Any, options: Mapping[str, Any]) -> Any:
+    """A copy of a dataclass with other values of its options and of options of its groups."""
     groups: dict[str, dict[str, Any]] = {}
     for option, value in options.items():
-        group, _, name = option.partition(".")
-        groups.setdefault(group, {})[name] = value
-    changed = {name: replace(getattr(run.config, name), **own) for name, own in groups.items()}
-    return replace(run, config=replace(run.config, **changed))
+        name, _, name_in_group = option.partition(".")
+        groups.setdefault(name, {})[name_in_group] = value
+    changes = {
+        name: own[""] if "" in own else _with_values(getattr(config, name), own)
+        for name, own in groups.items()
+    }
+    return replace(config, **changes)
 
 
 def _values(config: Config, names: Iterable[str]) -> dict[str, Any]:
