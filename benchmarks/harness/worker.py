@@ -2,9 +2,9 @@
 
 Each line on stdin is a JSON list: a function as module:name, and its keyword arguments. The result
 goes to stdout as a line of JSON after `MARK`. The first call imports the module, so that libraries
-and their threads stay in the process of the system that needs them. Each system keeps freed memory,
-like the commands of this project. Otherwise, on some machines, page faults take more time than any
-difference between systems.
+and their threads stay in the process of the system that needs them. Each system imports TensorFlow
+and keeps freed memory like the commands of this project. Otherwise, on some machines, page faults
+take more time than any difference between systems.
 """
 
 import importlib
@@ -13,12 +13,14 @@ import sys
 from collections.abc import Callable
 
 from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.imports import import_less
 
 MARK = "result "  # libraries print other lines
 
 
 def main() -> None:
     """Answers all lines of stdin."""
+    import_less()
     keep_freed_memory()
     for line in sys.stdin:
         place, arguments = json.loads(line)

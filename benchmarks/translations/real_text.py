@@ -71,8 +71,10 @@ def main(
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as processes:
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
         call(f"{_MODULE}:export", **arguments)
-        if "marian" in selected and not not_installed(["torch", "transformers"]):
-            call(f"{_MODULE}:export_marian", **arguments)
+        has_marian = "marian" in selected and not not_installed(["torch", "transformers"])
+        if has_marian and not call(f"{_MODULE}:export_marian", **arguments):
+            print("marian is left out: its layers cannot compute this model", file=sys.stderr)
+            selected.remove("marian")
         arguments |= {"source": source, "lines": lines}
         started = {name: processes.enter_context(Process()) for name in selected}
         first = first_passes(started, arguments, references)
@@ -134,8 +136,8 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
 
 
-def export_marian(run_dir: str, folder: str, beam_size: int) -> None:
-    """Writes the weights of a run for Hugging Face, if its layers can compute the model.
+def export_marian(run_dir: str, folder: str, beam_size: int) -> bool:
+    """Writes the weights of a run for Hugging Face; False: its layers cannot compute the model.
 
     Call it in a new process, which imports torch first. If an export comes before the import, torch
     2.14 ends with a segmentation fault.
@@ -144,8 +146,10 @@ def export_marian(run_dir: str, folder: str, beam_size: int) -> None:
     from tf_transformer.inference.translator import Translator
 
     translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
-    if marian_run.is_supported(translator):
-        marian_run.save(translator, f"{folder}/marian")
+    if not marian_run.is_supported(translator):
+        return False
+    marian_run.save(translator, f"{folder}/marian")
+    return True
 
 
 def first_pass(
@@ -252,7 +256,7 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
     alpha = model.search["length_penalty"]
 
     def translate(lines: Sequence[str]) -> list[str]:
-        sources = model.source.encode(list(lines), out_type=str)
+        sources = [model.source.divided(line) for line in lines]
         found = model.translator.translate_batch(
             sources,
             beam_size=beam_size,
@@ -279,7 +283,7 @@ def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
                 batch_type="tokens",
                 beam_size=beam_size,
                 length_penalty=model.search["length_penalty"],
-                source_tokenize_fn=lambda text: model.source.encode(text, out_type=str),
+                source_tokenize_fn=model.source.divided,
                 target_detokenize_fn=model.text,
             )
             return target.read_text("utf-8").splitlines()
@@ -296,7 +300,7 @@ def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
 
     torch.set_num_threads(THREADS)
     model = Model(f"{folder}/ctranslate2")
-    return translate_with(f"{folder}/marian", model.source, model.search, BATCH)
+    return translate_with(f"{folder}/marian", model.source.processor, model.search, BATCH)
 
 
 SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {

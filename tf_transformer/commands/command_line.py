@@ -29,6 +29,7 @@ from tf_transformer.files.local_paths import (
 )
 from tf_transformer.machine.gpus import explain_full, share_gpus
 from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.imports import import_less
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
@@ -75,6 +76,7 @@ def run(main: Main, arguments: Sequence[str] | None = None, program: str | None 
 
 def _use_machine(main: Main) -> None:
     """Settings of this process and its children, before TensorFlow is imported."""
+    import_less()
     keep_freed_memory()
     limit_threads()
     if not _Command(main).has_model:  # a training run may take a whole GPU

@@ -1,8 +1,7 @@
 """Runs a SavedModel as TF Serving does: python export/run_in_session.py served/x/1 < in.txt.
 
-The program loads the model into a session. It imports tensorflow and tensorflow_text, and nothing
-from this project. For each line of stdin, it prints the outputs of `serving_default` as one JSON
-object.
+The program loads the model into a session. It needs tensorflow and tensorflow_text, but not this
+project. For each line of stdin, it prints the outputs of `serving_default` as one JSON object.
 
 With --requests, each line of stdin is a request to any signature, in the format of TF Serving's
 REST interface: {"signature_name": "score", "inputs": {"source": ["one"], "target": ["eins"]}}.
@@ -10,7 +9,7 @@ The answers have the form {"outputs": {...}}.
 
 With --wait, the program loads the model after the first line of stdin, which it leaves out.
 
-The program reads text like the commands, because it runs the file text_lines.py by its path.
+The program reads text like the commands, because it runs files of this project by their paths.
 """
 
 import json
@@ -43,8 +42,8 @@ class SavedModel:
                 f"{path} is not a SavedModel on this machine. Make one: python -m export."
             )
         import tensorflow as tf
-        import tensorflow_text  # noqa: F401  registers the SentencePiece ops
 
+        load_text_ops()
         tf.get_logger().setLevel("ERROR")
         self._session = tf.compat.v1.Session(graph=tf.Graph())
         try:
@@ -82,6 +81,16 @@ class SavedModel:
             raise InputError(f"expected equally many texts for each input, got {numbers}.")
         feed = {signature.inputs[x].name: np.array(texts, object) for x, texts in columns.items()}
         return self._session.run(fetches, feed)
+
+
+def load_text_ops() -> None:
+    """Imports TensorFlow, and loads tensorflow-text's SentencePiece ops."""
+    _run_module("text/sentencepiece_ops.py")["sentencepiece_ops"]()
+
+
+def _run_module(path: str) -> dict[str, Any]:
+    """The names of a module of this project, which is run by its path."""
+    return runpy.run_path(str(pathlib.Path(__file__).parents[1] / path))
 
 
 def to_bytes(name: str, texts: Sequence[str | bytes]) -> list[bytes]:
@@ -147,12 +156,10 @@ def main(*words: str) -> None:
         print(USAGE, file=sys.stderr)
         sys.exit(2)
     if "--wait" in words:  # the model is being written, and the imports take seconds
-        import tensorflow  # noqa: F401
-        import tensorflow_text  # noqa: F401
-
+        load_text_ops()
         sys.stdin.buffer.readline()
     answer = answer_requests if "--requests" in words else answer_lines
-    text = runpy.run_path(str(pathlib.Path(__file__).parents[1] / "files" / "text_lines.py"))
+    text = _run_module("files/text_lines.py")
     try:
         model = SavedModel(os.path.expanduser(folders[0]))
         answer(model, text["lines_of"](text["chunks_of"](sys.stdin.buffer), text["STDIN"]))

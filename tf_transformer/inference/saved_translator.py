@@ -22,6 +22,7 @@ from tf_transformer.inference.predictor import (
 )
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
+from tf_transformer.text.sentencepiece_ops import sentencepiece_ops
 
 METADATA = pathlib.PurePath("assets.extra", "metadata.json")
 SIGNATURES = ("serving_default", "n_best", "score")
@@ -48,9 +49,8 @@ class SavedTranslator:
     """
 
     def __init__(self, path: str | os.PathLike):
-        import tensorflow_text  # noqa: F401  registers the ops of the tokenizer
-
         require_threads()
+        sentencepiece_ops()  # the graph has them
         self._path = pathlib.Path(local_path(os.fspath(path), "path"))
         if not (self._path / "saved_model.pb").is_file():
             raise InputError(

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from tf_transformer.text.normalization import BLANK, LETTERS, WHITE_SPACE, class_of, well_formed
+from tf_transformer.text.sentencepiece_ops import sentencepiece_ops
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import Tokenizer
@@ -17,6 +18,10 @@ _FIRST = [
     *((3, 0xA0, 0xBF), *[(3, 0x80, 0xBF)] * 12, (3, 0x80, 0x9F), *[(3, 0x80, 0xBF)] * 2),
     *((4, 0x90, 0xBF), *[(4, 0x80, 0xBF)] * 3, (4, 0x80, 0x8F), *[(0, 0, 0)] * 11),
 ]
+
+# Arguments of SentencePiece's ops: no sampling; no start, no end, in order.
+_BEST = {"nbest_size": 0, "alpha": 1.0}
+_AS_IT_IS = {"add_bos": False, "add_eos": False, "reverse": False}
 
 
 def as_strings(texts: Sequence[str]) -> tf.Tensor:
@@ -55,10 +60,20 @@ class _SharedModel(tf.saved_model.experimental.TrackableResource):
         _ = self.resource_handle  # reads the model
 
     def _create_resource(self) -> tf.Tensor:
-        from tensorflow_text.python.ops import sentencepiece_tokenizer
+        name = hashlib.sha256(self._model).hexdigest()
+        return sentencepiece_ops().sentencepiece_op(model=self._model, shared_name=name)
 
-        return sentencepiece_tokenizer.gen_sentencepiece_tokenizer.sentencepiece_op(
-            model=self._model, shared_name=hashlib.sha256(self._model).hexdigest()
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """The pieces of strings (B,) as ids, int32 (B, None)."""
+        ids, splits = sentencepiece_ops().sentencepiece_tokenize_op(
+            self.resource_handle, text, **_BEST, **_AS_IT_IS
+        )
+        return tf.RaggedTensor.from_row_splits(ids, splits, validate=False)
+
+    def detokenize(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """The strings (B,) of ids, int32 (B, None)."""
+        return sentencepiece_ops().sentencepiece_detokenize_op(
+            self.resource_handle, ids.flat_values, ids.row_splits, **_AS_IT_IS
         )
 
 
@@ -79,11 +94,7 @@ class GraphTokenizer(tf.Module):
 
     def __init__(self, tokenizer: Tokenizer):
         super().__init__()
-        # Imported here, because training data, commands and their help do not need it.
-        import tensorflow_text
-
-        self._op = tensorflow_text.SentencepieceTokenizer(tokenizer.model)
-        self._op._model_resource = _SharedModel(tokenizer.model)
+        self._model = _SharedModel(tokenizer.model)
         self._byte_of = [tokenizer.byte_of.get(i, -1) for i in range(tokenizer.vocabulary_size)]
         is_larger = tokenizer.num_pieces > tokenizer.vocabulary_size
         self._beyond = tokenizer.vocabulary_size if is_larger else None
@@ -128,7 +139,7 @@ class GraphTokenizer(tf.Module):
 
     def _known(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Ids of strings (B,), with the unknown id for pieces outside of the vocabulary."""
-        ids = self._op.tokenize(text)
+        ids = self._model.tokenize(text)
         if self._looked_up:
             ids = self._joined(ids)
         if self._beyond is None:
@@ -158,17 +169,17 @@ class GraphTokenizer(tf.Module):
         if not self._folds_spaces:
             return tf.zeros(tf.shape(text), tf.bool)
         text = clean(text)
-        ids = self._op.tokenize(tf.strings.join([text, self._boundary]))
+        ids = self._model.tokenize(tf.strings.join([text, self._boundary]))
         before = ids[:, -1 - self._size : -self._size].to_tensor(PAD_ID, shape=(None, 1))[:, 0]
         return tf.logical_and(tf.equal(before, self._space_id), tf.not_equal(text, ""))
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Decodes the ids of texts to strings (B,)."""
         if self._before_spaces is None:
-            return self._op.detokenize(ids)
+            return self._model.detokenize(ids)
         token, text = self._before_spaces
         start = tf.fill([ids.nrows(), 1], tf.cast(token, ids.dtype))
-        strings = self._op.detokenize(tf.concat([start, ids], axis=1))
+        strings = self._model.detokenize(tf.concat([start, ids], axis=1))
         return tf.strings.regex_replace(strings, f"^{re.escape(text)} ?", "", replace_global=False)
 
     def text_ids(self, ids: tf.Tensor, lengths: tf.Tensor) -> tf.RaggedTensor:

@@ -17,15 +17,11 @@ import pathlib
 import sys
 import tempfile
 import unicodedata
-from typing import TYPE_CHECKING
 
 import sentencepiece
 
 from tf_transformer.text.capitals import CAPITALS, OTHER_LETTERS
 from tf_transformer.text.target_tag import BLANK
-
-if TYPE_CHECKING:
-    import numpy as np
 
 NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
@@ -93,20 +89,20 @@ def class_of(categories: tuple[str, ...]) -> str:
 
     Graphs use this class. The classes of RE2 follow another version of Unicode than Python.
     """
-    import numpy as np  # --help does without
-
-    inside = np.isin(_categories(), categories).astype(int)
-    edges = np.flatnonzero(np.diff(inside, prepend=0, append=0)).reshape(-1, 2).tolist()
-    return "".join(rf"\x{{{start:X}}}-\x{{{end - 1:X}}}" for start, end in edges)
+    parts, start = [], 0
+    for inside, runs in itertools.groupby(_runs(), lambda run: run[0] in categories):
+        stop = start + sum(length for _, length in runs)
+        if inside:
+            parts.append(rf"\x{{{start:X}}}-\x{{{stop - 1:X}}}")
+        start = stop
+    return "".join(parts)
 
 
 @functools.cache
-def _categories() -> "np.ndarray":
-    """The Unicode category of each character, by code point."""
-    import numpy as np
-
-    names = "".join(map(unicodedata.category, map(chr, range(sys.maxunicode + 1))))
-    return np.frombuffer(names.encode("utf-32-le"), "<U2")
+def _runs() -> list[tuple[str, int]]:
+    """The Unicode category of each run of characters with one category, and its length."""
+    categories = map(unicodedata.category, map(chr, range(sys.maxunicode + 1)))
+    return [(category, sum(1 for _ in run)) for category, run in itertools.groupby(categories)]
 
 
 def clean(text: str) -> str:
