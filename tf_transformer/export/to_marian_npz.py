@@ -15,7 +15,7 @@ import yaml
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.layouts import MARIAN
+from tf_transformer.imports.layouts import marian
 from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 WEIGHTS = "model.npz"
+# Values of options of the model that Marian's own files can hold.
+VALUES = {
+    "position": ("marian",),
+    "decoder_attention": ("same", "full", "ssru"),
+    "norm_first": (False, True),
+}
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
@@ -56,7 +62,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
 
 def require_supported(model: Transformer) -> None:
     """Raises an `InputError` for a model that Marian's own files cannot hold."""
-    to_marian.require_supported(model.config, "marian_npz", positions=("marian",))
+    to_marian.require_supported(model.config, "marian_npz", VALUES)
     if np.any(np.asarray(model.target_embedding.embeddings[BOS_ID])):
         raise InputError(
             "--format marian_npz needs a target that starts with a zero embedding, as Marian's do. "
@@ -68,8 +74,13 @@ def options(model: Transformer) -> dict[str, Any]:
     """The options that Marian stores in the weights."""
     config = model.config
     fixed = {key: value for key, (value, _) in marian_npz.FIXED.items()}
+    norms = marian_npz.PRE_NORM if config.norm_first else marian_npz.POST_NORM
+    has_ssru = config.decoder.attention == "ssru"
+    decoder = marian_npz.SSRU if has_ssru else marian_npz.SELF_ATTENTION
     return {
         **fixed,
+        **dict(zip(marian_npz.OPERATIONS, norms, strict=True)),
+        **dict(zip(marian_npz.DECODER, decoder, strict=True)),
         **marian_npz.UNUSED,
         "dim-vocabs": [model.source_vocabulary_size - EOS_ID, model.vocabulary_size - EOS_ID],
         "dim-emb": config.d_model,
@@ -88,7 +99,8 @@ def options(model: Transformer) -> dict[str, Any]:
 
 def arrays(model: Transformer) -> dict[str, np.ndarray]:
     """The weights by Marian's names, float32: matrices (inputs, outputs), vectors (1, outputs)."""
-    layers = MARIAN.arrays(model, with_biases=True)
+    layout = marian(model.config.norm_first, model.config.decoder.attention == "ssru")
+    layers = layout.arrays(model, with_biases=True)
     embeddings = {"all": model.target_embedding}
     if model.config.tie_embeddings != "all":
         embeddings = {"source": model.source_embedding, "target": model.target_embedding}
