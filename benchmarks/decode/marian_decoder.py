@@ -23,7 +23,8 @@ def build(setting: Setting, cells: list[Cell]) -> None:
 
     from tf_transformer.config import ModelConfig
     from tf_transformer.export import to_marian_npz
-    from tf_transformer.imports.marian_npz import BIAS, OPTIONS
+    from tf_transformer.imports.marian_npz import BIAS
+    from tf_transformer.imports.marian_options import OPTIONS
     from tf_transformer.models.transformer import Transformer
 
     keras.utils.set_random_seed(1)

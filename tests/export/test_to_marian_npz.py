@@ -11,7 +11,8 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.to_marian_npz import require_supported
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.marian_npz import BIAS, OPTIONS
+from tf_transformer.imports.marian_npz import BIAS
+from tf_transformer.imports.marian_options import OPTIONS, model_options
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces
@@ -55,7 +56,7 @@ def test_a_model_of_marian_comes_back_bit_for_bit(folders):
 
 def test_the_options_are_those_that_marian_wrote(folders):
     before, after = (
-        marian_npz.model_options(marian_npz.read_arrays(path), path)[0]
+        model_options(marian_npz.read_arrays(path), path)[0]
         for path in (folders / name / "model.npz" for name in ("marian", "again"))
     )
     differing = {"version", "transformer-decoder-dim-ffn"}  # Marian: 0, like the encoder

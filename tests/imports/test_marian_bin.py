@@ -1,16 +1,23 @@
 """Marian's binary files, as `marian_files.write` makes them. Marian itself reads those, too."""
 
+import io
+import json
 import shutil
 import struct
 
 import numpy as np
 import pytest
+import sentencepiece
 from imports.marian_files import FIREFOX, FIXTURES, MARIAN, edit_text, folder_at, write
 
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_npz
 from tf_transformer.imports.marian_bin import read_binary
+from tf_transformer.imports.marian_npz import BIAS
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import as_strings, clean
+from tf_transformer.text.special_ids import EOS_ID
 
 ARRAYS = {
     "encoder_Wemb": np.random.default_rng(1).normal(size=(7, 4)).astype("float32"),
@@ -64,7 +71,7 @@ def test_a_folder_of_firefox_is_a_run_with_its_options(tmp_path, capsys):
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     printed = capsys.readouterr().out
     assert "note: ende: not read: shortlist" in printed
-    assert "model.ende.intgemm.alphas.bin: all numbers become float32" in printed
+    assert "model.ende.intgemm.alphas.bin: the run has float32 weights" in printed
     found = marian_npz.read(folder)
     decode = found.config.decode
     assert (decode.beam_size, decode.length_penalty, decode.max_length_ratio) == (1, 1.0, 2.0)
@@ -73,6 +80,36 @@ def test_a_folder_of_firefox_is_a_run_with_its_options(tmp_path, capsys):
     inputs = np.array([[5, 6, 2]]), np.array([[1, 7]])
     expected = np.asarray(whole(inputs))
     np.testing.assert_allclose(np.asarray(found.model(inputs)), expected, rtol=0, atol=0.2)
+
+
+def test_a_vocabulary_of_firefox_gives_the_ids_of_sentencepiece(tmp_path):
+    """It has symbols, such as __source__, and divides unknown characters into bytes."""
+    folder = tmp_path / "ende"
+    folder.mkdir()
+    pairs = json.loads((FIXTURES / "npz" / "expected.json").read_text("utf-8"))
+    sentences = [pair[side] for pair in pairs for side in ("text", "translation")]
+    buffer = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences),
+        model_writer=buffer,
+        **{"bos_id": -1, "eos_id": 0, "unk_id": 1, "vocab_size": 320, "byte_fallback": True},
+        **{"user_defined_symbols": ["__source__", "__end__"], "minloglevel": 2},
+    )
+    (folder / "vocab.ende.spm").write_bytes(buffer.getvalue())
+    random = np.random.default_rng(1)
+    arrays = stored() | {
+        "encoder_Wemb": random.normal(size=(320, 16)).astype("float32"),
+        "decoder_Wemb": random.normal(size=(320, 16)).astype("float32"),
+        BIAS: np.zeros((1, 320), "float32"),
+    }
+    write(folder / "model.ende.intgemm.alphas.bin", arrays, "i1")
+    tokenizer = marian_npz.read(folder).codec["source"]
+    processor = sentencepiece.SentencePieceProcessor(model_proto=buffer.getvalue())
+    texts = [*sentences, "a 😀 house", "x __source__ y", "数の家", "a __end__", "½ ﬁ", "</s> <unk>"]
+    expected = [[token + 2 for token in [*processor.encode(text), 0]] for text in texts]
+    assert tokenizer.encode_batch(texts) == expected
+    in_graph = Codec(tokenizer).in_graph()[""].encode(clean(as_strings(texts))).to_list()
+    assert [[*row, EOS_ID] for row in in_graph] == expected
 
 
 def test_decoder_yml_may_name_a_binary_file(tmp_path):

@@ -13,7 +13,8 @@ from imports.marian_files import FIXTURES, edit_text, folder_at
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.marian_npz import BIAS, OPTIONS
+from tf_transformer.imports.marian_npz import BIAS
+from tf_transformer.imports.marian_options import OPTIONS
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -170,6 +171,15 @@ BROKEN = {
     "lemma factors": (edit_options("lemma-dim-emb: 0", "lemma-dim-emb: 8"), "has factors"),
     "right to left": (edit_options("right-left: false", "right-left: true"), "right to left"),
     "an unknown option": (edit_options("skip: false", "hop: true"), "the key 'hop'"),
+    "pre-norm of an early version": (
+        lambda x: [
+            edit_options('preprocess: ""', "preprocess: n")(x),
+            edit_options("postprocess: dan", "postprocess: da")(x),
+            edit_options('postprocess-top: ""', "postprocess-top: n")(x),
+            edit_options("version: v1.12", "version: v1.9")(x),
+        ],
+        r"must be of Marian 1.11 or later, got v1\.9",
+    ),
     "two norms": (
         edit_options('transformer-preprocess: ""', "transformer-preprocess: n"),
         r"must be \('', 'dan', ''\) or \('n', 'da', 'n'\), got \('n', 'dan', ''\)",

@@ -14,9 +14,9 @@ import yaml
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
-from tf_transformer.imports import marian_npz
+from tf_transformer.imports import marian_npz, marian_options
 from tf_transformer.imports.layouts import marian
-from tf_transformer.imports.marian_npz import BIAS, EMBEDDING, OPTIONS
+from tf_transformer.imports.marian_npz import BIAS, EMBEDDING
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import SpecialPieces, read_pieces, with_pieces
@@ -41,7 +41,10 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     require_supported(model)
     folder.mkdir(parents=True, exist_ok=True)
     content = yaml.safe_dump(options(model)).encode() + b"\0"
-    stored: dict[str, Any] = {OPTIONS: np.frombuffer(content, np.int8), **arrays(model)}
+    stored: dict[str, Any] = {
+        marian_options.OPTIONS: np.frombuffer(content, np.int8),
+        **arrays(model),
+    }
     np.savez(folder / WEIGHTS, **stored)
     search = {
         "relative-paths": True,
@@ -73,15 +76,15 @@ def require_supported(model: Transformer) -> None:
 def options(model: Transformer) -> dict[str, Any]:
     """The options that Marian stores in the weights."""
     config = model.config
-    fixed = {key: value for key, (value, _) in marian_npz.FIXED.items()}
-    norms = marian_npz.PRE_NORM if config.norm_first else marian_npz.POST_NORM
+    fixed = {key: value for key, (value, _) in marian_options.FIXED.items()}
+    norms = marian_options.PRE_NORM if config.norm_first else marian_options.POST_NORM
     has_ssru = config.decoder.attention == "ssru"
-    decoder = marian_npz.SSRU if has_ssru else marian_npz.SELF_ATTENTION
+    decoder = marian_options.SSRU if has_ssru else marian_options.SELF_ATTENTION
     return {
         **fixed,
-        **dict(zip(marian_npz.OPERATIONS, norms, strict=True)),
-        **dict(zip(marian_npz.DECODER, decoder, strict=True)),
-        **marian_npz.UNUSED,
+        **dict(zip(marian_options.OPERATIONS, norms, strict=True)),
+        **dict(zip(marian_options.DECODER, decoder, strict=True)),
+        **marian_options.UNUSED,
         "dim-vocabs": [model.source_vocabulary_size - EOS_ID, model.vocabulary_size - EOS_ID],
         "dim-emb": config.d_model,
         "enc-depth": config.encoder.num_layers,

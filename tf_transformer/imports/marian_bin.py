@@ -5,6 +5,7 @@ version, the number of items, for each item four numbers (see `_HEADER`), their 
 a gap, and their data. Source: `src/common/binary.cpp` in Marian 1.12 and in browsermt's fork.
 """
 
+import math
 import pathlib
 from typing import Any
 
@@ -74,7 +75,7 @@ def _array(file: _File, name: str, shape: tuple[int, ...], kind: int, size: int)
             "of processor, or unknown. Expected float32, or int8 or int16 of intgemm. Take the "
             ".npz file of the model, or convert it with marian-conv --gemm-type intgemm8."
         )
-    data, count = file.bytes(size), int(np.prod(shape, dtype=np.int64))
+    data, count = file.bytes(size), math.prod(shape)
     end = count * dtype.itemsize
     needed = end + 4 * (kind in _INTEGERS)
     if min(shape, default=1) < 0 or size < needed:

@@ -101,10 +101,11 @@ class SSRU(SelfAttention):
             forget = ops.where(mask[..., None], forget, 1.0)
             new = ops.where(mask[..., None], new, 0.0)
         states = kernels.current().linear_recurrence(forget, new)
-        return self._attended(states, states[:, -1:])
+        return self._attended(states, states[:, -1][:, None])  # one position, also in a graph
 
     def _attended(self, states: KerasTensor, newest: KerasTensor) -> Attended:
-        return Attended(ops.cast(ops.relu(states), self.compute_dtype), (), CellState(newest))
+        stored: Any = CellState(newest)
+        return Attended(ops.cast(ops.relu(states), self.compute_dtype), (), stored)
 
-    def nothing(self, batch: int | KerasTensor) -> CellState:
+    def nothing(self, batch: int | KerasTensor) -> Any:
         return CellState(ops.zeros((batch, 1, self.projection.units // 2), "float32"))
