@@ -83,7 +83,7 @@ def test_a_folder_of_firefox_is_a_run_with_its_options(tmp_path, capsys):
 
 
 def test_a_vocabulary_of_firefox_gives_the_ids_of_sentencepiece(tmp_path):
-    """It has symbols, such as __source__, and divides unknown characters into bytes."""
+    """It divides unknown characters into bytes. Its symbols are of training; here they are text."""
     folder = tmp_path / "ende"
     folder.mkdir()
     pairs = json.loads((FIXTURES / "npz" / "expected.json").read_text("utf-8"))
@@ -92,24 +92,27 @@ def test_a_vocabulary_of_firefox_gives_the_ids_of_sentencepiece(tmp_path):
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(sentences),
         model_writer=buffer,
-        **{"bos_id": -1, "eos_id": 0, "unk_id": 1, "vocab_size": 320, "byte_fallback": True},
+        **{"bos_id": -1, "eos_id": 0, "unk_id": 1, "vocab_size": 300, "byte_fallback": True},
         **{"user_defined_symbols": ["__source__", "__end__"], "minloglevel": 2},
     )
     (folder / "vocab.ende.spm").write_bytes(buffer.getvalue())
     random = np.random.default_rng(1)
     arrays = stored() | {
-        "encoder_Wemb": random.normal(size=(320, 16)).astype("float32"),
-        "decoder_Wemb": random.normal(size=(320, 16)).astype("float32"),
-        BIAS: np.zeros((1, 320), "float32"),
+        "encoder_Wemb": random.normal(size=(300, 16)).astype("float32"),
+        "decoder_Wemb": random.normal(size=(300, 16)).astype("float32"),
+        BIAS: np.zeros((1, 300), "float32"),
     }
     write(folder / "model.ende.intgemm.alphas.bin", arrays, "i1")
     tokenizer = marian_npz.read(folder).codec["source"]
     processor = sentencepiece.SentencePieceProcessor(model_proto=buffer.getvalue())
-    texts = [*sentences, "a 😀 house", "x __source__ y", "数の家", "a __end__", "½ ﬁ", "</s> <unk>"]
+    texts = [*sentences, "a 😀 house", "数の家", "½ ﬁ", "</s> <unk>", "__sea__ end"]
     expected = [[token + 2 for token in [*processor.encode(text), 0]] for text in texts]
     assert tokenizer.encode_batch(texts) == expected
     in_graph = Codec(tokenizer).in_graph()[""].encode(clean(as_strings(texts))).to_list()
     assert [[*row, EOS_ID] for row in in_graph] == expected
+    text = "x __source__ y"
+    assert tokenizer.decode(tokenizer.encode(text)) == text
+    assert processor.piece_to_id("__source__") + 2 not in tokenizer.encode(text)
 
 
 def test_decoder_yml_may_name_a_binary_file(tmp_path):
