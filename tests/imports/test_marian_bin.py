@@ -1,4 +1,7 @@
-"""Marian's binary files, as `marian_files.write` makes them. Marian itself reads those, too."""
+"""Marian's binary files, as `marian_files.write` makes them.
+
+For a model of Marian, its converter wrote the same bytes, but for the text of the options.
+"""
 
 import io
 import json

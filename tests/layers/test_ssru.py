@@ -12,7 +12,6 @@ from tf_transformer.models.transformer import Transformer
 
 BATCH, LENGTH, D_MODEL = 3, 9, 6
 X = np.random.default_rng(1).normal(size=(BATCH, LENGTH, D_MODEL)).astype("float32")
-REAL = np.array([9, 6, 1])  # positions of each sentence
 
 
 def make_layer(**options):
@@ -35,9 +34,8 @@ def test_outputs_equal_the_equations():
 
 def test_one_position_at_a_time_equals_whole_sequences():
     """Two hypotheses read two sequences, and change places after each position."""
-    layer, state = make_layer(), None
-    whole = output(layer, X)
-    state = layer.nothing(1)
+    layer = make_layer()
+    whole, state = output(layer, X), layer.nothing(1)
     state = type(state)(*(ops.repeat(part, 2, axis=1) for part in state))
     order = [0, 1]
     for position in range(LENGTH):
