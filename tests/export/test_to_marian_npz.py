@@ -26,11 +26,11 @@ def order(folder, side):
     return np.argsort(texts)
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+@pytest.fixture(scope="module", params=["npz", "npz_ssru", "npz_ssru_pre_norm"])
+def folders(tmp_path_factory, request):
     """A model that Marian trained, and what the export makes of its import."""
     root = tmp_path_factory.mktemp("marian_npz")
-    shutil.copytree(FIXTURES / "npz", root / "marian")
+    shutil.copytree(FIXTURES / request.param, root / "marian")
     for side in ("source", "target"):
         shutil.copy(FIXTURES / f"{side}.spm", root / "marian")
     import_model.main(marian=str(root / "marian"), run_dir=str(root / "run"))

@@ -64,7 +64,7 @@ def test_three_models_are_searched_by_the_mean_of_their_probabilities(static_sha
     models = [
         make_model(),
         make_model(norm_first=True, num_layers=2),
-        make_model(position="rotary"),
+        make_model(position="rotary", decoder_attention="ssru"),
     ]
     hypotheses = reference_search.arrays(
         searched(Ensemble(models), static_shapes, max_extra_length=1)
