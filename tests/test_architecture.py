@@ -188,7 +188,7 @@ READS_NO_TEXT = {
     *("visualization/attention_page.py", "demo/app.py"),
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),
     "imports/ctranslate2_file.py",
-    *("imports/marian_npz.py", "imports/marian_vocabulary_file.py"),
+    *("imports/marian_npz.py", "imports/marian_bin.py", "imports/marian_vocabulary_file.py"),
     *("imports/opennmt_tf_folder.py", "imports/fairseq_folder.py"),
     *("training/reports.py", "training/interruption.py"),
     *(

@@ -23,8 +23,8 @@ def build(setting: Setting, cells: list[Cell]) -> None:
 
     from tf_transformer.config import ModelConfig
     from tf_transformer.export import to_marian_npz
-    from tf_transformer.imports.layouts import MARIAN
-    from tf_transformer.imports.marian_npz import OPTIONS
+    from tf_transformer.imports import layouts
+    from tf_transformer.imports.marian_options import OPTIONS
     from tf_transformer.models.transformer import Transformer
 
     keras.utils.set_random_seed(1)
@@ -33,7 +33,8 @@ def build(setting: Setting, cells: list[Cell]) -> None:
     model = Transformer(sizes.pop("vocabulary_size"), ModelConfig(**sizes, **options))
     model.build()
     arrays = to_marian_npz.arrays(model)
-    arrays[MARIAN.bias][0, 0] = _NEVER  # the first id of Marian's files
+    bias = layouts.marian(norm_first=False, has_ssru=False).bias
+    arrays[bias][0, 0] = _NEVER  # the first id of Marian's files
     content = yaml.safe_dump(to_marian_npz.options(model)).encode() + b"\0"
     setting.own.mkdir(parents=True, exist_ok=True)
     np.savez(setting.own / "model.npz", **arrays, **{OPTIONS: np.frombuffer(content, np.int8)})

@@ -48,7 +48,12 @@ def test_a_loaded_export_can_be_exported_in_another_model(served, translator, tm
             Classifier(BYTES, ["a"], ModelConfig(**SIZES, activation="swiglu")), t, d
         ),
         lambda t, d: TextGenerator(
-            LanguageModel(BYTES, ModelConfig(**SIZES, activation="gelu", normalization="rms_norm")),
+            LanguageModel(
+                BYTES,
+                ModelConfig(
+                    **SIZES, activation="gelu", normalization="rms_norm", decoder_attention="ssru"
+                ),
+            ),
             t,
             d,
         ),

@@ -73,4 +73,4 @@ def test_ids_of_the_folder_are_those_of_the_run(run, folder):
 )
 def test_what_the_layout_cannot_hold_is_an_error(options, message):
     with pytest.raises(InputError, match=message):
-        require_supported(ModelConfig(**options), "marian", to_marian.POSITIONS)
+        require_supported(ModelConfig(**options), "marian", to_marian.VALUES)

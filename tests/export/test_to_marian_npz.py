@@ -11,12 +11,13 @@ from tf_transformer.config import ModelConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export.to_marian_npz import require_supported
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.layouts import MARIAN
-from tf_transformer.imports.marian_npz import OPTIONS
+from tf_transformer.imports.layouts import marian
+from tf_transformer.imports.marian_options import OPTIONS, model_options
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces
 
+BIAS = marian(norm_first=False, has_ssru=False).bias
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 
 
@@ -26,11 +27,11 @@ def order(folder, side):
     return np.argsort(texts)
 
 
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+@pytest.fixture(scope="module", params=["npz", "npz_ssru", "npz_ssru_pre_norm"])
+def folders(tmp_path_factory, request):
     """A model that Marian trained, and what the export makes of its import."""
     root = tmp_path_factory.mktemp("marian_npz")
-    shutil.copytree(FIXTURES / "npz", root / "marian")
+    shutil.copytree(FIXTURES / request.param, root / "marian")
     for side in ("source", "target"):
         shutil.copy(FIXTURES / f"{side}.spm", root / "marian")
     import_model.main(marian=str(root / "marian"), run_dir=str(root / "run"))
@@ -43,11 +44,11 @@ def test_a_model_of_marian_comes_back_bit_for_bit(folders):
         marian_npz.read_arrays(folders / name / "model.npz") for name in ("marian", "again")
     )
     assert before.keys() == after.keys()
-    rows = {"encoder_Wemb": "source", "decoder_Wemb": "target", MARIAN.bias: "target"}
+    rows = {"encoder_Wemb": "source", "decoder_Wemb": "target", BIAS: "target"}
     for name in before.keys() - {OPTIONS}:
         arrays = before[name], after[name]
         if name in rows:
-            axis = -1 if name == MARIAN.bias else 0
+            axis = -1 if name == BIAS else 0
             arrays = (
                 np.moveaxis(array, axis, 0)[order(folders / of, rows[name])]
                 for array, of in zip(arrays, ("marian", "again"), strict=True)
@@ -57,7 +58,7 @@ def test_a_model_of_marian_comes_back_bit_for_bit(folders):
 
 def test_the_options_are_those_that_marian_wrote(folders):
     before, after = (
-        marian_npz.model_options(marian_npz.read_arrays(path), path)[0]
+        model_options(marian_npz.read_arrays(path), path)[0]
         for path in (folders / name / "model.npz" for name in ("marian", "again"))
     )
     differing = {"version", "transformer-decoder-dim-ffn"}  # Marian: 0, like the encoder

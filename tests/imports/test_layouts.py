@@ -15,10 +15,18 @@ SIZES = {"num_layers": 2, "d_model": 8, "d_ff": 16, "num_heads": 2, "attention_b
 POST_NORM = ModelConfig(**SIZES)
 PRE_NORM = ModelConfig(**SIZES, norm_first=True)
 GATED = ModelConfig(**SIZES, norm_first=True, activation="swiglu", normalization="rms_norm")
+SSRU = ModelConfig(**SIZES, decoder_attention="ssru")
+MARIAN = layouts.marian(norm_first=False, has_ssru=False)
 TABLES = {
     "Transformers": (layouts.TRANSFORMERS, PRE_NORM),
     "fairseq": (layouts.FAIRSEQ, PRE_NORM),
-    "Marian": (layouts.MARIAN, POST_NORM),
+    "Marian": (MARIAN, POST_NORM),
+    "Marian, pre-norm": (layouts.marian(norm_first=True, has_ssru=False), PRE_NORM),
+    "Marian, SSRU": (layouts.marian(norm_first=False, has_ssru=True), SSRU),
+    "Marian, pre-norm, SSRU": (
+        layouts.marian(norm_first=True, has_ssru=True),
+        ModelConfig(**SIZES, norm_first=True, decoder_attention="ssru"),
+    ),
     "CTranslate2": (layouts.ctranslate2(is_gated=False), PRE_NORM),
     "CTranslate2, gated": (layouts.ctranslate2(is_gated=True), GATED),
     "OpenNMT-tf, post-norm": (layouts.opennmt_tf(norm_first=False), POST_NORM),
@@ -69,19 +77,25 @@ def test_columns_of_one_matrix_are_several_arrays():
 
 def test_a_program_that_needs_biases_gets_zeros():
     model = built(ModelConfig(**SIZES | {"attention_bias": False}))
-    arrays = layouts.MARIAN.arrays(model)
-    with_biases = layouts.MARIAN.arrays(model, with_biases=True)
+    arrays = MARIAN.arrays(model)
+    with_biases = MARIAN.arrays(model, with_biases=True)
     added = with_biases.keys() - arrays.keys()
     # Of 4 products in a layer of the encoder, 8 of the decoder, and of the logits.
     assert len(added) == 2 * (4 + 8) + 1
     assert not any(with_biases[name].any() for name in added)
 
 
+def test_an_ssru_gets_no_bias_that_marian_does_not_have():
+    layout = layouts.marian(norm_first=False, has_ssru=True)
+    added = layout.arrays(built(SSRU), with_biases=True).keys() - layout.arrays(built(SSRU)).keys()
+    assert added == set()  # the model has the biases of attention
+
+
 def test_arrays_that_do_not_fit_are_errors():
     model = built(POST_NORM)
-    arrays = layouts.MARIAN.arrays(model)
+    arrays = MARIAN.arrays(model)
     name = "decoder_l2_ffn_W1"
     with pytest.raises(InputError, match=f"model.bin: the weights have no {name}, which the conf"):
-        layouts.MARIAN.fill(model, {k: x for k, x in arrays.items() if k != name}, PATH)
+        MARIAN.fill(model, {k: x for k, x in arrays.items() if k != name}, PATH)
     with pytest.raises(InputError, match=rf"{name} has the shape \(3,\), and .* needs \(8, 16\)"):
-        layouts.MARIAN.fill(model, arrays | {name: np.ones(3)}, PATH)
+        MARIAN.fill(model, arrays | {name: np.ones(3)}, PATH)

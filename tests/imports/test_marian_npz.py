@@ -8,26 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from imports.marian_files import FIXTURES, edit_text, folder_at
 
 from tf_transformer.commands import import_model
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_npz
-from tf_transformer.imports.layouts import MARIAN
-from tf_transformer.imports.marian_npz import OPTIONS
+from tf_transformer.imports.layouts import marian
+from tf_transformer.imports.marian_options import OPTIONS
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
 from tf_transformer.text.sentencepiece_file import read_pieces
 
-FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
-
-
-def folder_at(to):
-    """A copy of the stored folder, with its vocabularies."""
-    folder = pathlib.Path(shutil.copytree(FIXTURES / "npz", to))
-    for side in ("source", "target"):
-        shutil.copy(FIXTURES / f"{side}.spm", folder)
-    return folder
+BIAS = marian(norm_first=False, has_ssru=False).bias
 
 
 def with_lists(folder):
@@ -37,15 +30,6 @@ def with_lists(folder):
         lines = [f"{json.dumps(piece.text)}: {i}\n" for i, piece in enumerate(pieces)]
         (folder / f"{side}.yml").write_text("".join(lines), "utf-8")
         edit_text("decoder.yml", f"- {side}.spm", f"- {side}.yml")(folder)
-
-
-def edit_text(name, old, new):
-    def edit(folder):
-        text = (folder / name).read_text("utf-8")
-        assert old in text
-        (folder / name).write_text(text.replace(old, new), "utf-8")
-
-    return edit
 
 
 def edit_arrays(change):
@@ -71,20 +55,22 @@ def edit_options(old, new):
 
 
 @pytest.mark.parametrize(
-    ("change", "numbers"),
+    ("name", "change", "numbers"),
     [
-        (lambda folder: None, "expected.json"),
-        (with_lists, "expected.json"),
-        (edit_text("decoder.yml", "model.npz", "small.npz"), "small.json"),
+        ("npz", lambda folder: None, "expected.json"),
+        ("npz", with_lists, "expected.json"),
+        ("npz", edit_text("decoder.yml", "model.npz", "small.npz"), "small.json"),
+        ("npz_ssru", lambda folder: None, "expected.json"),
+        ("npz_ssru_pre_norm", lambda folder: None, "expected.json"),
     ],
 )
-def test_translations_and_scores_are_those_of_marian(change, numbers, tmp_path):
+def test_translations_and_scores_are_those_of_marian(name, change, numbers, tmp_path):
     """With the small activations of small.npz, another ε would give other scores."""
-    folder = folder_at(tmp_path / "model")
+    folder = folder_at(tmp_path / "model", name)
     change(folder)
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     translator = Translator.from_run(tmp_path / "run", beam_size=4, length_penalty=1.0)
-    expected = json.loads((FIXTURES / "npz" / numbers).read_text("utf-8"))
+    expected = json.loads((FIXTURES / name / numbers).read_text("utf-8"))
     found = translator([each["text"] for each in expected])
     # Marian's beam shrinks when a hypothesis ends, so a search may find another translation.
     equal = [each["translation"] == ours.text for each, ours in zip(expected, found, strict=True)]
@@ -143,7 +129,10 @@ BROKEN = {
         lambda x: [(x / "decoder.yml").rename(x / "a.decoder.yml"), (x / "b.decoder.yml").touch()],
         "got a.decoder.yml, b.decoder.yml",
     ),
-    "intgemm": (edit_text("decoder.yml", "model.npz", "model.bin"), "intgemm or without"),
+    "another file": (
+        edit_text("decoder.yml", "model.npz", "model.pt"),
+        "models must name an .npz or .bin file, got model.pt",
+    ),
     "an ensemble": (
         edit_text("decoder.yml", "  - model.npz", "  - model.npz\n  - b.npz"),
         "expected one file in models",
@@ -167,19 +156,35 @@ BROKEN = {
         lambda x: np.savez(x / "model.npz", a=np.ones(2)),
         "has no special:model.yml",
     ),
-    "SSRU": (
+    "another cell": (
         edit_options(
             "transformer-decoder-autoreg: self-attention", "transformer-decoder-autoreg: rnn"
         ),
-        "transformer-decoder-autoreg must be 'self-attention', got 'rnn'",
+        r"must be \('rnn', 'ssru', False\), got \('rnn', 'gru', False\)",
+    ),
+    "averages": (
+        edit_options(
+            "transformer-decoder-autoreg: self-attention",
+            "transformer-decoder-autoreg: average-attention",
+        ),
+        "transformer-decoder-autoreg must be 'self-attention', or",
     ),
     "another kind": (edit_options("type: transformer\n", "type: s2s\n"), "type must be"),
     "lemma factors": (edit_options("lemma-dim-emb: 0", "lemma-dim-emb: 8"), "has factors"),
     "right to left": (edit_options("right-left: false", "right-left: true"), "right to left"),
     "an unknown option": (edit_options("skip: false", "hop: true"), "the key 'hop'"),
-    "pre-norm": (
+    "pre-norm of an early version": (
+        lambda x: [
+            edit_options('preprocess: ""', "preprocess: n")(x),
+            edit_options("postprocess: dan", "postprocess: da")(x),
+            edit_options('postprocess-top: ""', "postprocess-top: n")(x),
+            edit_options("version: v1.12", "version: v1.9")(x),
+        ],
+        r"must be of Marian 1.11 or later, got v1\.9",
+    ),
+    "two norms": (
         edit_options('transformer-preprocess: ""', "transformer-preprocess: n"),
-        "transformer-preprocess must be ''",
+        r"must be \('', 'dan', ''\) or \('n', 'da', 'n'\), got \('n', 'dan', ''\)",
     ),
     "more layers": (edit_options("enc-depth: 2", "enc-depth: 3"), "have no encoder_l3_self_Wq"),
     "fewer layers": (
@@ -192,11 +197,11 @@ BROKEN = {
         r"shape \(16, 24\), and the configuration needs \(16, 25\)",
     ),
     "no bias": (
-        edit_arrays(lambda x: {name: y for name, y in x.items() if name != MARIAN.bias}),
-        f"have no {MARIAN.bias}",
+        edit_arrays(lambda x: {name: y for name, y in x.items() if name != BIAS}),
+        f"have no {BIAS}",
     ),
     "NaN": (
-        edit_arrays(lambda x: x | {MARIAN.bias: x[MARIAN.bias] * np.float32(np.nan)}),
+        edit_arrays(lambda x: x | {BIAS: x[BIAS] * np.float32(np.nan)}),
         "values that are not finite",
     ),
     "another vocabulary": (edit_text("decoder.yml", "- source", "- target"), "must be from 0 to"),

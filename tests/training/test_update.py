@@ -55,6 +55,7 @@ def trained(
     dropout_rate=0.0,
     dtype="float32",
     remat=False,
+    decoder_attention="same",
     micro_batches=1,
     loss=None,
     learning_rate=1e-2,
@@ -65,7 +66,7 @@ def trained(
     strategy = make_strategy(strategy)
     keras.utils.set_random_seed(1)
     with strategy.scope():
-        config = small_model(dropout_rate, remat=remat)
+        config = small_model(dropout_rate, remat=remat, decoder_attention=decoder_attention)
         transformer = Transformer(VOCABULARY, config, dtype=dtype)
         transformer.build()
         optimizer = make_optimizer(transformer, learning_rate, **optimizer_options)
@@ -259,12 +260,18 @@ def test_dropout_trains_on_two_replicas():
     assert np.isfinite(metrics["loss"])
 
 
-@pytest.mark.parametrize("micro_batches", [pytest.param(1, marks=pytest.mark.slow), 4])
-def test_xla_makes_the_same_updates(micro_batches):
+@pytest.mark.parametrize(
+    ("micro_batches", "kind"),
+    [pytest.param(1, "same", marks=pytest.mark.slow), (4, "same"), (4, "ssru")],
+)
+def test_xla_makes_the_same_updates(micro_batches, kind):
     """Of six rows in four micro-batches, two have a row of padding."""
     batches = list(unequal_batches(3))
-    compiled, *_ = trained(batches=batches, jit_compile=True, micro_batches=micro_batches)
-    assert_same(trained(batches=batches)[0], compiled)
+    whole, compiled = (
+        trained(batches=batches, decoder_attention=kind, **options)[0]
+        for options in ({}, {"jit_compile": True, "micro_batches": micro_batches})
+    )
+    assert_same(whole, compiled)
 
 
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])

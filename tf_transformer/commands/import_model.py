@@ -33,7 +33,8 @@ def main(
         run_dir: folder of the new run.
         marian: folder of a Marian or OPUS-MT model as Transformers has it: config.json,
             model.safetensors or pytorch_model.bin, source.spm, target.spm, vocab.json. Or a folder
-            of Marian's own files: decoder.yml, and the files that it names.
+            of Marian's own files: decoder.yml, and the files that it names. Or a folder of a
+            Firefox model: a .bin file and vocab.*.spm.
         ctranslate2: folder of a CTranslate2 model: model.bin, config.json, vocabularies, and
             SentencePiece models.
         opennmt_tf: folder of a model of OpenNMT-tf 2: the checkpoint, one .yml file with the

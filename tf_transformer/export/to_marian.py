@@ -8,7 +8,7 @@ columns of the model change places, which changes no logit.
 import json
 import operator
 import pathlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -27,7 +27,12 @@ from tf_transformer.text.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
-POSITIONS = ("sinusoidal", "sinusoidal_halves")
+# Values of options of the model that `MarianMTModel` can hold.
+VALUES = {
+    "position": ("sinusoidal", "sinusoidal_halves"),
+    "decoder_attention": ("same", "full"),
+    "norm_first": (False,),
+}
 EPSILON = 1e-5  # of `MarianMTModel`, which has no option for it
 
 
@@ -36,7 +41,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     from safetensors.numpy import save_file
 
     model, codec, decode = translator.model, translator.codec, translator.config
-    require_supported(model.config, "marian", POSITIONS)
+    require_supported(model.config, "marian", VALUES)
     folder.mkdir(parents=True, exist_ok=True)
     save_file(weights(model), folder / SAFETENSORS)
     for side in ("source", "target"):
@@ -108,10 +113,12 @@ def lost_options(translator: "Translator", format: Format, replaced: Sequence[st
     return lost
 
 
-def require_supported(config: ModelConfig, format: str, positions: tuple[str, ...]) -> None:
+def require_supported(
+    config: ModelConfig, format: str, values: Mapping[str, tuple[Any, ...]]
+) -> None:
     """Raises an `InputError` for an option that Marian's layout does not have.
 
-    `positions` are the values of `model.position` that the format can hold.
+    `values` are those of further options of the model that the format can hold.
     """
     for stack in (config.encoder, config.decoder):
         sizes = (stack.key_dim * stack.num_heads, stack.value_dim * stack.num_heads)
@@ -125,19 +132,17 @@ def require_supported(config: ModelConfig, format: str, positions: tuple[str, ..
                 f"--format {format} has no shared heads of keys and values. Use --format "
                 "saved_model."
             )
-    for name, values in {
+    every = {
         "architecture": ("transformer",),
-        "position": positions,
         "attention": ("full",),
-        "decoder_attention": ("same", "full"),
         "activation": ("relu", "gelu", "swish"),
         "normalization": ("layer_norm",),
-        "norm_first": (False,),
         "imported.source_end": (True,),
-    }.items():
-        if (value := operator.attrgetter(name)(config)) not in values:
+    }
+    for name, supported in {**every, **values}.items():
+        if (value := operator.attrgetter(name)(config)) not in supported:
             raise InputError(
-                f"--format {format} needs model.{name} {' or '.join(map(str, values))}, got "
+                f"--format {format} needs model.{name} {' or '.join(map(str, supported))}, got "
                 f"{value}. Use --format saved_model."
             )
 

@@ -14,9 +14,9 @@ import yaml
 
 from tf_transformer.errors import InputError
 from tf_transformer.export import to_marian
-from tf_transformer.imports import marian_npz
-from tf_transformer.imports.layouts import MARIAN
-from tf_transformer.imports.marian_npz import EMBEDDING, OPTIONS
+from tf_transformer.imports import marian_npz, marian_options
+from tf_transformer.imports.layouts import marian
+from tf_transformer.imports.marian_npz import EMBEDDING
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sentencepiece_file import SpecialPieces, read_pieces, with_pieces
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 WEIGHTS = "model.npz"
+# Values of options of the model that Marian's own files can hold.
+VALUES = {
+    "position": ("marian",),
+    "decoder_attention": ("same", "full", "ssru"),
+    "norm_first": (False, True),
+}
 
 
 def write(translator: "Translator", folder: pathlib.Path) -> str:
@@ -35,7 +41,10 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
     require_supported(model)
     folder.mkdir(parents=True, exist_ok=True)
     content = yaml.safe_dump(options(model)).encode() + b"\0"
-    stored: dict[str, Any] = {OPTIONS: np.frombuffer(content, np.int8), **arrays(model)}
+    stored: dict[str, Any] = {
+        marian_options.OPTIONS: np.frombuffer(content, np.int8),
+        **arrays(model),
+    }
     np.savez(folder / WEIGHTS, **stored)
     search = {
         "relative-paths": True,
@@ -56,7 +65,7 @@ def write(translator: "Translator", folder: pathlib.Path) -> str:
 
 def require_supported(model: Transformer) -> None:
     """Raises an `InputError` for a model that Marian's own files cannot hold."""
-    to_marian.require_supported(model.config, "marian_npz", positions=("marian",))
+    to_marian.require_supported(model.config, "marian_npz", VALUES)
     if np.any(np.asarray(model.target_embedding.embeddings[BOS_ID])):
         raise InputError(
             "--format marian_npz needs a target that starts with a zero embedding, as Marian's do. "
@@ -68,10 +77,15 @@ def require_supported(model: Transformer) -> None:
 def options(model: Transformer) -> dict[str, Any]:
     """The options that Marian stores in the weights."""
     config = model.config
-    fixed = {key: value for key, (value, _) in marian_npz.FIXED.items()}
+    fixed = {key: value for key, (value, _) in marian_options.FIXED.items()}
+    norms = marian_options.PRE_NORM if config.norm_first else marian_options.POST_NORM
+    has_ssru = config.decoder.attention == "ssru"
+    decoder = marian_options.SSRU if has_ssru else marian_options.SELF_ATTENTION
     return {
         **fixed,
-        **marian_npz.UNUSED,
+        **dict(zip(marian_options.OPERATIONS, norms, strict=True)),
+        **dict(zip(marian_options.DECODER, decoder, strict=True)),
+        **marian_options.UNUSED,
         "dim-vocabs": [model.source_vocabulary_size - EOS_ID, model.vocabulary_size - EOS_ID],
         "dim-emb": config.d_model,
         "enc-depth": config.encoder.num_layers,
@@ -89,7 +103,8 @@ def options(model: Transformer) -> dict[str, Any]:
 
 def arrays(model: Transformer) -> dict[str, np.ndarray]:
     """The weights by Marian's names, float32: matrices (inputs, outputs), vectors (1, outputs)."""
-    layers = MARIAN.arrays(model, with_biases=True)
+    layout = marian(model.config.norm_first, model.config.decoder.attention == "ssru")
+    layers = layout.arrays(model, with_biases=True)
     embeddings = {"all": model.target_embedding}
     if model.config.tie_embeddings != "all":
         embeddings = {"source": model.source_embedding, "target": model.target_embedding}
@@ -100,8 +115,8 @@ def arrays(model: Transformer) -> dict[str, np.ndarray]:
         for name, embedding in embeddings.items()
     }
     rows = {name: np.atleast_2d(array) for name, array in layers.items()}
-    bias = rows.pop(MARIAN.bias)[:, EOS_ID:]
-    return {MARIAN.bias: bias, **matrices, **rows}
+    bias = rows.pop(layout.bias)[:, EOS_ID:]
+    return {layout.bias: bias, **matrices, **rows}
 
 
 def write_vocabularies(codec: Codec, folder: pathlib.Path) -> list[str]:

@@ -25,7 +25,8 @@ class Layout(NamedTuple):
 
     In all names, {side} is encoder or decoder, {number} the number of the layer, and {kind} the
     value of `kinds`. `parts` has the parts of a layer, such as self_attention/output, and the rest
-    of the names of their arrays, with a space between two arrays.
+    of the names of their arrays, with a space between two arrays. A key with a side before the
+    part, or with a kind after it, comes first; "" is a weight that the format does not have.
     """
 
     layer: str  # the beginning of the names of a layer
@@ -44,7 +45,9 @@ class Layout(NamedTuple):
         words = {"side": side, "number": int(number or 0) + self.first, "kind": self.kinds[kind]}
         if number is None:
             return (self.last_norm.format(**words),)
-        return tuple((self.layer + rest).format(**words) for rest in self.parts[part].split())
+        keys = (f"{part}/{kind}", f"{side}/{part}", part)
+        rest = self.parts[next((key for key in keys if key in self.parts), part)]
+        return tuple((self.layer + name).format(**words) for name in rest.split())
 
     def fill(self, model: Transformer, arrays: Arrays, path: pathlib.Path) -> set[str]:
         """Assigns arrays by name to the weights of encoder and decoder, and returns these names.
@@ -129,27 +132,48 @@ TRANSFORMERS = Layout(
 FAIRSEQ = TRANSFORMERS._replace(
     layer="{side}.layers.{number}.", last_norm="{side}.layer_norm.{kind}", bias=""
 )
-# Marian's own files: matrices (inputs, outputs), vectors (1, outputs). Post-norm models only.
-MARIAN = Layout(
-    layer="{side}_l{number}_",
-    parts={
-        "self_attention/query_key_value": "self_{kind}q self_{kind}k self_{kind}v",
-        "self_attention/output": "self_{kind}o",
-        "attention_residual/norm": "self_Wo_ln_{kind}",
-        "cross_attention/query": "context_{kind}q",
-        "cross_attention/key_value": "context_{kind}k context_{kind}v",
-        "cross_attention/output": "context_{kind}o",
-        "cross_residual/norm": "context_Wo_ln_{kind}",
-        "feed_forward/hidden": "ffn_{kind}1",
-        "feed_forward/output": "ffn_{kind}2",
-        "feed_forward_residual/norm": "ffn_ffn_ln_{kind}",
-    },
-    last_norm="",
-    kinds={"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"},
-    bias="decoder_ff_logit_out_b",
-    first=1,
-    is_transposed=False,
-)
+_MARIAN = {
+    "self_attention/query_key_value": "self_{kind}q self_{kind}k self_{kind}v",
+    "self_attention/output": "self_{kind}o",
+    "self_attention/value_forget": "rnn_{kind} rnn_{kind}f",
+    "self_attention/value_forget/bias": "",
+    "self_attention/forget_bias": "rnn_{kind}",
+    "attention_residual/norm": "self_Wo_ln_{kind}",
+    "cross_attention/query": "context_{kind}q",
+    "cross_attention/key_value": "context_{kind}k context_{kind}v",
+    "cross_attention/output": "context_{kind}o",
+    "cross_residual/norm": "context_Wo_ln_{kind}",
+    "feed_forward/hidden": "ffn_{kind}1",
+    "feed_forward/output": "ffn_{kind}2",
+    "feed_forward_residual/norm": "ffn_ffn_ln_{kind}",
+}
+
+
+def marian(norm_first: bool, has_ssru: bool) -> Layout:
+    """Marian's own files: matrices (inputs, outputs), vectors (1, outputs).
+
+    Norms before a sub-layer have other names than norms after it, and those of an SSRU, too.
+    """
+    parts = dict(_MARIAN)
+    if has_ssru:
+        norm = "rnn_ln_{kind}" if norm_first else "rnn_ffn_ln_{kind}"
+        parts["decoder/attention_residual/norm"] = norm
+    if norm_first:
+        parts |= {part: f"{name}_pre" for part, name in parts.items() if part.endswith("/norm")}
+    return Layout(
+        layer="{side}_l{number}_",
+        parts=parts,
+        last_norm="{side}_top_ln_{kind}",
+        kinds={
+            **{"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"},
+            "forget_bias": "bf",
+        },
+        bias="decoder_ff_logit_out_b",
+        first=1,
+        is_transposed=False,
+    )
+
+
 _CTRANSLATE2 = {
     "self_attention/query_key_value": "self_attention/linear_0/{kind}",
     "self_attention/output": "self_attention/linear_1/{kind}",

@@ -1,20 +1,27 @@
 """A model in Marian's own files, as a run.
 
-The folder has a decoder.yml that names the weights (.npz) and the vocabularies. A vocabulary is a
-SentencePiece model (.spm), or a list of tokens (.yml) beside source.spm and target.spm. The weights
-hold the options of the model. Source: Marian 1.12.
+The folder has a decoder.yml that names the weights (.npz or .bin) and the vocabularies. A
+vocabulary is a SentencePiece model (.spm), or a list of tokens (.yml) beside source.spm and
+target.spm. The weights hold the options of the model. A folder of Firefox's files has no
+decoder.yml. Source: Marian 1.12.
 """
 
 import pathlib
 import zipfile
-from typing import Any
 
 import numpy as np
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
-from tf_transformer.imports.layouts import MARIAN, Arrays, array_of
+from tf_transformer.imports.layouts import Arrays, array_of, marian
+from tf_transformer.imports.marian_bin import read_binary
+from tf_transformer.imports.marian_options import (
+    OPTIONS,
+    decodes_with_ssru,
+    model_options,
+    normalizes_first,
+)
 from tf_transformer.imports.marian_vocabulary_file import read_vocabulary_file
 from tf_transformer.imports.options import Options, read_bytes, read_yaml
 from tf_transformer.imports.vocabulary import Vocabulary
@@ -28,62 +35,14 @@ EMBEDDING = {
     "output": "decoder_ff_logit_out_W",  # (D, V)
     "output_transposed": "decoder_ff_logit_out_Wt",  # (V, D)
 }
-OPTIONS = "special:model.yml"  # bytes of a text
 EPSILON = 1e-6  # of the layer normalization of Marian's Transformers, since its first version
-# Options of special:model.yml with one value that is supported, and what another value means.
-FIXED: dict[str, tuple[Any, str]] = {
-    "type": ("transformer", "is another kind of model"),
-    "transformer-decoder-autoreg": ("self-attention", "has an SSRU or averages in the decoder"),
-    "transformer-preprocess": ("", "normalizes before each sub-layer"),
-    "transformer-postprocess": ("dan", "joins its sub-layers in another way"),
-    "transformer-postprocess-emb": ("d", "normalizes its embeddings"),
-    "transformer-postprocess-top": ("", "normalizes after the last layer"),
-    "transformer-ffn-depth": (2, "has deeper feed-forward networks"),
-    "transformer-decoder-ffn-depth": (0, "has another feed-forward network in the decoder"),
-    "transformer-train-position-embeddings": (False, "has learned positions"),
-    "transformer-train-positions": (False, "has learned positions"),
-    "transformer-no-projection": (False, "has attention without an output projection"),
-    "transformer-no-bias": (False, "has no biases"),
-    "transformer-no-affine": (False, "has norms without weights"),
-    "transformer-pool": (False, "has pooling in place of attention"),
-    "transformer-rnn-projection": (False, "has an SSRU"),
-    "transformer-disable-position-embeddings": (False, "has no positions"),
-    "transformer-attention-mask": ("default", "has ALiBi or another attention mask"),
-    "transformer-alibi-shift": (False, "has ALiBi"),
-    "transformer-alibi-trainable": (False, "has ALiBi"),
-    "transformer-tied-layers": ([], "has layers that share weights"),
-    "lemma-dim-emb": (0, "has factors"),
-    "lemma-dependency": ("", "has factors"),
-    "right-left": (False, "writes from right to left"),
-    "ulr": (False, "has universal representations"),
-    "output-omit-bias": (False, "has no bias of the logits"),
-}
-# Further values with the same effect. Dropout (d) acts in training only.
-SAME: dict[str, tuple[Any, ...]] = {
-    "transformer-preprocess": ("d",),
-    "transformer-postprocess": ("an",),
-    "transformer-postprocess-emb": ("",),
-    "transformer-postprocess-top": ("d",),
-    "transformer-decoder-ffn-depth": (2,),
-}
-# Options that the import reads.
-READ = (
-    *("dim-vocabs", "dim-emb", "enc-depth", "dec-depth", "transformer-heads"),
-    *("transformer-dim-ffn", "transformer-decoder-dim-ffn", "transformer-ffn-activation"),
-    *("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all"),
+# Files that name those of the model, and the options of the search; the first that is there.
+CONFIGURATIONS = (
+    *("decoder.yml", "*.decoder.yml"),
+    *("config.intgemm8bitalpha.yml", "config.*.yml"),
 )
-# Options that Marian wants in each model, without an effect on a Transformer with self-attention.
-UNUSED: dict[str, Any] = {
-    **{"bert-train-type-embeddings": True, "bert-type-vocab-size": 2, "dec-cell": "gru"},
-    **{"dec-cell-base-depth": 2, "dec-cell-high-depth": 1, "dim-rnn": 1024, "enc-cell": "gru"},
-    **{"enc-cell-depth": 1, "enc-type": "bidirectional", "factors-combine": "sum"},
-    **{"factors-dim-emb": 0, "input-types": [], "layer-normalization": False, "skip": False},
-    **{"transformer-aan-activation": "swish", "transformer-aan-depth": 2},
-    **{"transformer-aan-nogate": False, "transformer-dim-aan": 2048, "ulr-dim-emb": 0},
-    **{"transformer-guided-alignment-layer": "last", "ulr-trainable-transformation": False},
-    "separator-symbol": "[eos]",
-}
-IGNORED = (*UNUSED, "version", "special-vocab", "transformer-depth-scaling", "original-type")
+# The options with which Firefox runs its models, whose folders have no such file.
+FIREFOX = {"beam-size": 1, "normalize": 1.0, "max-length-factor": 2.0}
 # Options of decoder.yml that the import reads.
 SEARCH = (
     *("models", "vocabs", "relative-paths", "beam-size", "normalize", "word-penalty"),
@@ -95,7 +54,7 @@ def is_marian(folder: pathlib.Path) -> bool:
     """Whether a folder has Marian's own files, and not those of Transformers."""
     if any((folder / name).is_file() for name in ("config.json", "vocab.json")):
         return False
-    return bool([*folder.glob("*decoder.yml"), *folder.glob("*.npz")])
+    return any(folder.glob(name) for name in ("*decoder.yml", "*.npz", "*.bin"))
 
 
 def read(folder: pathlib.Path) -> imported.Imported:
@@ -103,20 +62,24 @@ def read(folder: pathlib.Path) -> imported.Imported:
     weights, files, search = find_files(folder)
     arrays = read_arrays(weights)
     options, notes = model_options(arrays, weights)
+    norm_first, has_ssru = normalizes_first(options), decodes_with_ssru(options)
     (source, target, output), used = _matrices(arrays, options)
     of_source = of_target = _vocabulary(files[0], len(source))
     if files[0] != files[1] or len(source) != len(target):
         of_target = _vocabulary(files[1], len(target))
     sentencepiece = _sentencepiece(folder, files)
-    array_of(arrays, MARIAN.bias, (1, len(target)), weights)  # it must be there
+    layout = marian(norm_first, has_ssru)
+    array_of(arrays, layout.bias, (1, len(target)), weights)  # it must be there
     notes.append(f"{weights.name}: dropout, which Marian does not store, is 0.1 for training")
+    if weights.suffix == ".bin":
+        notes.append(f"{weights.name}: the run has float32 weights, and does not round activations")
     if unread := sorted(key for key in search.keys() - SEARCH if search[key]):
-        notes.append(f"decoder.yml: not read: {', '.join(unread)}")
+        notes.append(f"{search.file.name}: not read: {', '.join(unread)}")
     size = options.number("transformer-dim-ffn")
     foreign = imported.ForeignModel(
         weights,
         arrays | {name: array[0] for name, array in arrays.items() if len(array) == 1},
-        MARIAN,
+        layout,
         {*used, OPTIONS},
         imported.Embeddings(source, target, output),
         (of_source, of_target),
@@ -129,6 +92,8 @@ def read(folder: pathlib.Path) -> imported.Imported:
             "encoder_d_ff": size,
             "num_heads": options.number("transformer-heads"),
             "position": "marian",
+            "decoder_attention": "ssru" if has_ssru else "same",
+            "norm_first": norm_first,
             "activation": options.activation("transformer-ffn-activation", "swish"),
             "norm_epsilon": EPSILON,
             "attention_bias": True,
@@ -142,15 +107,8 @@ def read(folder: pathlib.Path) -> imported.Imported:
 
 def find_files(folder: pathlib.Path) -> tuple[pathlib.Path, imported.Paths, Options]:
     """The weights and the vocabularies that decoder.yml names, and its options of the search."""
-    path = folder / "decoder.yml"
-    files = [path] if path.is_file() else sorted(folder.glob("*.decoder.yml"))
-    if len(files) != 1:
-        names = ", ".join(file.name for file in files) or "none"
-        raise InputError(
-            f"{folder} must have decoder.yml, or one file that ends in .decoder.yml, got {names}."
-        )
-    (path,) = files
-    options = read_yaml(path.read_bytes(), path)
+    options = _search_options(folder)
+    path = options.file
     models, vocabularies = (
         [x for x in options.get(key) or () if isinstance(x, str)] for key in ("models", "vocabs")
     )
@@ -159,45 +117,61 @@ def find_files(folder: pathlib.Path) -> tuple[pathlib.Path, imported.Paths, Opti
             f"{path}: expected one file in models and two in vocabs, got {len(models)} and "
             f"{len(vocabularies)}. Keep one model: an ensemble is --run_dir with several runs."
         )
-    if not models[0].endswith(".npz"):
-        raise InputError(
-            f"{path}: models must name an .npz file, got {models[0]}. Marian's .bin files, with "
-            "intgemm or without, are not supported. Take the .npz that they were made from."
-        )
+    if not models[0].endswith((".npz", ".bin")):
+        raise InputError(f"{path}: models must name an .npz or .bin file, got {models[0]}.")
     weights, source, target = (
         folder / pathlib.PurePath(name).name for name in (*models, *vocabularies)
     )
     return weights, (source, target), options
 
 
+def _search_options(folder: pathlib.Path) -> Options:
+    """The names of files and the options of the search, from a file or as Firefox has them."""
+    for pattern in CONFIGURATIONS:
+        if len(files := sorted(folder.glob(pattern))) == 1:
+            return read_yaml(files[0].read_bytes(), files[0])
+        if files:
+            names = ", ".join(file.name for file in files)
+            raise InputError(f"{folder} must have one file {pattern}, got {names}.")
+    binaries, vocabularies = (
+        sorted(file.name for file in folder.glob(pattern)) for pattern in ("*.bin", "*vocab.*.spm")
+    )
+    shortlists = [name for name in binaries if name.startswith("lex.")]
+    models = [name for name in binaries if name not in shortlists]
+    if len(models) != 1 or len(vocabularies) not in (1, 2):
+        names = ", ".join([*models, *vocabularies]) or "none"
+        raise InputError(
+            f"{folder} must have decoder.yml, or one file that ends in .decoder.yml. Without it, "
+            "the folder must have Firefox's files: one .bin file of a model, and vocab.*.spm, or "
+            f"srcvocab.*.spm and trgvocab.*.spm. Got {names}."
+        )
+    named = {"models": models, "vocabs": [vocabularies[0], vocabularies[-1]]}
+    return Options({**named, **FIREFOX, "shortlist": shortlists}, folder)
+
+
 def read_arrays(path: pathlib.Path) -> dict[str, np.ndarray]:
-    """Reads the arrays of an .npz file, as float32 but for the options."""
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} is missing, cut short or no .npz file: {error}.") from error
+    """Reads the arrays of an .npz or .bin file, as float32 but for the options.
+
+    The scales with which intgemm makes integers of activations are left out.
+    """
+    arrays = read_binary(path) if path.suffix == ".bin" else _read_npz(path)
     if OPTIONS not in arrays:
         raise InputError(f"{path} has no {OPTIONS}, so it is not a model of Marian.")
-    arrays |= {n: np.asarray(x, np.float32) for n, x in arrays.items() if n != OPTIONS}
+    arrays = {
+        name: array if name == OPTIONS else np.asarray(array, np.float32)
+        for name, array in arrays.items()
+        if not name.endswith("_QuantMultA")
+    }
     require_finite({n: x for n, x in arrays.items() if n != OPTIONS}, path)
     return arrays
 
 
-def model_options(arrays: Arrays, path: pathlib.Path) -> tuple[Options, list[str]]:
-    """The options in the weights, checked, and notes."""
-    options = read_yaml(arrays[OPTIONS].tobytes().rstrip(b"\0"), path)
-    if options.get("dec-cell") == "ssru" and options.get("transformer-decoder-autoreg") == "rnn":
-        raise InputError(f"{path}: dec-cell is ssru. Models with an SSRU are not supported.")
-    for key, (expected, meaning) in FIXED.items():
-        value = options.get(key, expected)
-        if value not in (expected, *SAME.get(key, ())) and (value or expected):
-            raise InputError(
-                f"{path}: {key} must be {expected!r}, got {value!r}. This model {meaning}, which "
-                "is not supported."
-            )
-    of_characters = (key for key in options if key.startswith("char-"))
-    return options, options.without_effect((*FIXED, *READ, *IGNORED, *of_characters))
+def _read_npz(path: pathlib.Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is missing, cut short or no .npz file: {error}.") from error
 
 
 def _matrices(arrays: Arrays, options: Options) -> tuple[list[np.ndarray], set[str]]:
