@@ -37,6 +37,7 @@ SYSTEMS = {
     "savedmodel_parts": _saved_model(1, parallel_batches=THREADS),
     "savedmodel_xla_parts": _saved_model(jit_compile=True, parallel_batches=THREADS),
     "savedmodel_int8": _saved_model(dtype="int8"),
+    "savedmodel_int8_parts": _saved_model(1, parallel_batches=THREADS, dtype="int8"),
     "savedmodel_bfloat16": _saved_model(dtype="bfloat16"),
     "python": System(
         "benchmarks.decode.translator:task",
