@@ -76,6 +76,15 @@ def _of_variants(small: bool) -> Iterator[Work]:
         lambda kernel, *inputs: kernel(*inputs, _EPSILON),
         gradients=True,
     )
+    size = (2, 3, 128) if small else (64, 24, 128)
+    gates, terms = 1 / (1 + np.exp(-normal(*size))), normal(*size)
+    yield Work(
+        "linear_recurrence",
+        "update of tiny",
+        [gates, terms],
+        lambda kernel, *inputs: kernel(*inputs),
+        gradients=True,
+    )
 
 
 def _of_layers(small: bool) -> Iterator[Work]:
