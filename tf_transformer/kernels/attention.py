@@ -79,6 +79,13 @@ def softmax(scores: KerasTensor, dtype: str) -> KerasTensor:
     return ops.cast(ops.softmax(scores, axis=-1), dtype)
 
 
+class Products(NamedTuple):
+    """The products of queries and keys, a bᵀ, and of weights and values, a b."""
+
+    transposed: Callable[[KerasTensor, KerasTensor], KerasTensor] = matmul_transposed
+    plain: Callable[[KerasTensor, KerasTensor], KerasTensor] = ops.matmul
+
+
 def attention(
     query: KerasTensor,
     key: KerasTensor,
@@ -86,22 +93,27 @@ def attention(
     mask: KerasTensor | None = None,
     bias: KerasTensor | None = None,
     dropout: Dropout | None = None,
+    in_steps: Products = Products(),
 ) -> HeadOutput:
     """`plain_attention`, with two tuned forms: matrix products, and element by element.
 
     The matrix products scale the queries instead of the scores, which are more. They have their
     own gradient. A decoding step has few queries, so it multiplies element by element: oneDNN takes
     up to ten times as long for small products, because it divides each product between threads.
+    Large products of such a step are those `in_steps`.
     """
 
     def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
-        def by_products() -> HeadOutput:
-            scores = matmul_transposed(scaled(query), key)
-            weights = softmax(masked(scores, mask, bias), scores.dtype)
-            return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
-
         queries = query.shape[2]
         is_step = queries is not None and key.shape[2] is None  # a known one is of a sequence
+        products = in_steps if is_step else Products()
+
+        def by_products() -> HeadOutput:
+            scores = products.transposed(scaled(query), key)
+            weights = softmax(masked(scores, mask, bias), scores.dtype)
+            heads = products.plain(dropout(weights) if dropout else weights, value)
+            return HeadOutput(heads, weights)
+
         if dropout is not None or not is_step or queries > ELEMENTWISE_QUERIES:
             return by_products()
         is_small = ops.size(key) * queries <= ELEMENTWISE_MULTIPLICATIONS
