@@ -12,7 +12,7 @@ from benchmarks.kernels.probe import ALWAYS, NEVER, MakeLoop, Probe, forced
 from benchmarks.kernels.timing import Loop, looped
 from tf_transformer import kernels
 from tf_transformer.inference.onednn import OneDnnPolicy
-from tf_transformer.inference.small_product import for_steps
+from tf_transformer.inference.step_products import for_steps
 from tf_transformer.kernels import top_k
 from tf_transformer.layers.dense import Dense
 from tf_transformer.machine import thresholds
@@ -28,7 +28,6 @@ def probes(small: bool = False) -> Iterator[Probe]:
         small: one small size of each probe, for a test.
     """
     rows = 2 if small else 128
-    yield from _small_product(small)
     yield from _few_queries(small)
     yield from _largest_block(rows, 256 if small else 32_000)
     yield from _smallest_block(rows, (16,) if small else (8, 16, 32))
@@ -45,30 +44,20 @@ def _attention(queries: int, rows: int) -> MakeLoop:
     def attend(query: tf.Tensor, *cached: tf.Tensor) -> tf.Tensor:
         shape = (1, _HEADS, None, _SIZE)
         key, value = (tf.compat.v1.placeholder_with_default(x, shape) for x in cached)
-        return for_steps(kernels.TUNED).attention(query, key, value).heads
+        return for_steps().attention(query, key, value).heads
 
     return lambda: looped(attend, inputs)
 
 
-_SMALL = {"small products": ALWAYS, "products": NEVER}
-
-
-def _small_product(small: bool) -> Iterator[Probe]:
-    name, limit, queries = "SMALL_PRODUCT", thresholds.SMALL_PRODUCT, 4
-    for factor in (0.25,) if small else (0.25, 0.5, 1, 2, 4):
-        rows = int(factor * limit) // (queries * _HEADS * _SIZE)
-        chosen = "small products" if factor <= 1 else "products"
-        size = f"{queries * _HEADS * _SIZE * rows:,} multiplications, {queries} queries"
-        sides = forced("kernels.attention", name, _SMALL, _attention(queries, rows))
-        yield Probe(name, size, chosen, sides)
+_QUERIES = {"each query alone": ALWAYS, "together": NEVER}
 
 
 def _few_queries(small: bool) -> Iterator[Probe]:
     name, limit = "FEW_QUERIES", thresholds.FEW_QUERIES
     for queries in (2,) if small else (limit // 2, limit, 2 * limit):
-        chosen = "small products" if queries <= limit else "products"
-        sides = forced("kernels.attention", name, _SMALL, _attention(queries, 8))
-        yield Probe(name, f"{queries} queries, 8 rows", chosen, sides)
+        chosen = "each query alone" if queries <= limit else "together"
+        sides = forced("kernels.attention", name, _QUERIES, _attention(queries, 24))
+        yield Probe(name, f"{queries} queries, 24 rows", chosen, sides)
 
 
 def _top_k(values: np.ndarray, jit_compile: bool = False) -> MakeLoop:

@@ -88,7 +88,7 @@ def test_a_program_that_needs_biases_gets_zeros():
 def test_an_ssru_gets_no_bias_that_marian_does_not_have():
     layout = layouts.marian(norm_first=False, has_ssru=True)
     added = layout.arrays(built(SSRU), with_biases=True).keys() - layout.arrays(built(SSRU)).keys()
-    assert added == set()  # the model has the biases of attention
+    assert added == {layout.bias}  # of the logits; the model has the biases of attention
 
 
 def test_arrays_that_do_not_fit_are_errors():

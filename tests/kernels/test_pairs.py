@@ -21,7 +21,7 @@ from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.kernels.linear_attention import CHUNK
 from tf_transformer.kernels.local_attention import Window
 from tf_transformer.kernels.static_attention import plain_static_attention
-from tf_transformer.machine.thresholds import FEW_QUERIES, SMALL_PRODUCT
+from tf_transformer.machine.thresholds import FEW_QUERIES
 
 ON_JAX = keras.backend.backend() == "jax"
 
@@ -149,10 +149,7 @@ def static(query, key, value) -> list[np.ndarray]:
     return [query, key.swapaxes(1, 2), value]
 
 
-# Small products: few queries and few multiplications.
-FEW, MANY = FEW_QUERIES, FEW_QUERIES + 1
-LARGE = {"batch": 1, "num_heads": 4, "key_dim": 32, "value_dim": 32}
-LARGE_KEYS = SMALL_PRODUCT // (FEW * 4 * 32) + 1
+MANY = FEW_QUERIES + 1
 
 
 def attention_cases(queries: int, groups_in_turn: tuple[int, int]) -> dict[str, Case]:
@@ -181,10 +178,6 @@ ATTENTION = {
     **attention_cases(1, (1, 3)),
     **attention_cases(3, (3, 1)),
     **attention_cases(MANY, (1, 3)),
-    "few queries, many multiplications": Case(
-        heads(FEW, LARGE_KEYS, **LARGE), {"mask": random_mask(1, 1, FEW, LARGE_KEYS)}
-    ),
-    "few queries, as many multiplications as allowed": Case(heads(FEW, LARGE_KEYS - 1, **LARGE)),
 }
 DROPOUT_ON_WEIGHTS = {
     "dropout": Case(
@@ -313,11 +306,11 @@ def test_every_kernel_has_cases():
     assert set(CASES) | {"dropout"} == set(Kernels._fields)
 
 
-def small_product(x, y, transpose_y):
-    return ops.matmul(x, ops.swapaxes(y, -1, -2) if transpose_y else y)
+def product(a, b, transposed):
+    return ops.matmul(a, ops.swapaxes(b, -1, -2) if transposed else b)
 
 
-STEPS = TUNED._replace(attention=functools.partial(attention, small_product=small_product))
+STEPS = TUNED._replace(attention=functools.partial(attention, in_steps=product))
 
 
 def forms() -> list:

@@ -10,7 +10,7 @@ from keras import ops
 from tf_transformer import decoding, kernels
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses, LengthPenalty, StepState
-from tf_transformer.inference.small_product import for_steps
+from tf_transformer.inference.step_products import for_steps
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.thresholds import INITIAL_CAPACITY_DIVISOR
 from tf_transformer.text.sequences import shift_right, token_counts
@@ -100,8 +100,7 @@ class Search:
             facts=() if self.grammar is None else self.grammar.facts(source, limits),
             **given,
         )
-        chosen = kernels.for_xla() if self.static_shapes else for_steps(kernels.current())
-        with kernels.use(chosen):
+        with kernels.use(kernels.for_xla() if self.static_shapes else for_steps()):
             return self._run(source, problem, max_length)
 
     def _run(

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 from keras import KerasTensor, ops
 
 from tf_transformer.kernels.gradient import matmul_transposed
-from tf_transformer.machine.thresholds import FEW_QUERIES, SMALL_PRODUCT
+from tf_transformer.machine.thresholds import FEW_QUERIES
 
 # Differs from the paper: its −∞ (section 3.2.3) is finite here. So a query that may attend to
 # nothing gets the mean of the values instead of NaN.
@@ -16,7 +16,7 @@ MASKED_SCORE = -1e9
 Dropout = Callable[[KerasTensor], KerasTensor]
 MaybeTensor: TypeAlias = KerasTensor | None
 Product = Callable[[KerasTensor, KerasTensor, bool], KerasTensor]
-"""product(x, y, transpose_y), of tensors (B, H, M, K) and (B, H, K, N) or (B, H, N, K)."""
+"""product(a, b, transposed): a b, or a bᵀ, of the last two axes of (B, H, M, K) and others."""
 
 
 class HeadOutput(NamedTuple):
@@ -88,35 +88,27 @@ def attention(
     mask: KerasTensor | None = None,
     bias: KerasTensor | None = None,
     dropout: Dropout | None = None,
-    small_product: Product | None = None,
+    in_steps: Product | None = None,
 ) -> HeadOutput:
     """`plain_attention` that scales the queries instead of the scores, which are more.
 
-    The products have their own gradient. A decoding step has few queries, so its products may be
-    small. A search gives another way to compute those, `small_product`.
+    The products have their own gradient. A decoding step has few queries. A search gives another
+    way to compute its products, `in_steps`.
     """
 
     def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
-        def by_products() -> HeadOutput:
-            scores = matmul_transposed(scaled(query), key)
-            weights = softmax(masked(scores, mask, bias), scores.dtype)
-            return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
-
-        def by_small_products() -> HeadOutput:
-            visible = masked(small_product(scaled(query), key, True), mask, bias)
+        queries = query.shape[2]
+        are_few = queries is not None and queries <= FEW_QUERIES
+        if in_steps is not None and are_few and dropout is None:
+            visible = masked(in_steps(scaled(query), key, True), mask, bias)
             # These operations start faster than `ops.softmax`.
             exponentials = ops.exp(visible - ops.max(visible, axis=-1, keepdims=True))
             shares = exponentials / ops.sum(exponentials, axis=-1, keepdims=True)
             weights = ops.cast(shares, query.dtype)
-            return HeadOutput(small_product(weights, value, False), weights)
-
-        queries = query.shape[2]
-        if small_product is None or queries is None or queries > FEW_QUERIES:
-            return by_products()
-        if queries == 1:
-            return by_small_products()
-        is_small = ops.size(key) * queries <= SMALL_PRODUCT
-        return ops.cond(is_small, by_small_products, by_products)
+            return HeadOutput(in_steps(weights, value, False), weights)
+        scores = matmul_transposed(scaled(query), key)
+        weights = softmax(masked(scores, mask, bias), scores.dtype)
+        return HeadOutput(ops.matmul(dropout(weights) if dropout else weights, value), weights)
 
     if key.shape[1] == query.shape[1]:
         return one_head_each(query, mask, bias)

@@ -5,11 +5,9 @@ oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.
 ways on your machine; research/docs/speed.md has the measurements.
 """
 
-# The products of attention with few queries. oneDNN divides even the smallest product between
-# threads, which takes longer than the product, so small ones are computed without it. They have at
-# most this number of multiplications. A single query is always computed so.
+# The largest number of queries for which a search multiplies each alone. More are faster together,
+# by oneDNN.
 FEW_QUERIES = 8
-SMALL_PRODUCT = 2**16
 
 # Top-k: the lengths of the blocks of a row; the smallest number of blocks for each result at which
 # blocks gain time; and the number of values that XLA sorts as fast without blocks.
