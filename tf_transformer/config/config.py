@@ -4,7 +4,10 @@ A run's `config.yaml` is a complete `Config`; no option changes by itself. `--he
 descriptions of the attributes.
 """
 
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tf_transformer.config.data import DataConfig
 from tf_transformer.config.decode import DecodeConfig
@@ -55,6 +58,19 @@ class Config:
                 "data.vocabularies is separate. Give --model.tie_embeddings target (or none), or "
                 "--data.vocabularies shared."
             )
+
+    def with_options(self, options: Mapping[str, Any]) -> "Config":
+        """This configuration with other values of options, by names like model.d_model."""
+        groups: dict[str, dict[str, Any]] = {}
+        for option, value in options.items():
+            group, _, name = option.partition(".")
+            groups.setdefault(group, {})[name] = value
+        changed = {name: replace(getattr(self, name), **own) for name, own in groups.items()}
+        return replace(self, **changed)
+
+    def values(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of options, by names like model.d_model."""
+        return {name: operator.attrgetter(name)(self) for name in names}
 
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:
         """The options that differ, as {"model.d_model": (value here, value in `other`)}."""

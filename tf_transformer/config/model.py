@@ -146,9 +146,9 @@ class ModelConfig:
     """
 
     architecture: Literal["transformer", "bahdanau", "luong"] = same("transformer")
-    num_layers: int = same(4, positive, of_preset=True, fits_text=True, common=True)
-    num_encoder_layers: int = same(0, not_negative)
-    num_decoder_layers: int = same(0, not_negative)
+    num_layers: int = inherited(4, positive, of_preset=True, fits_text=True, common=True)
+    num_encoder_layers: int = inherited(0, not_negative)
+    num_decoder_layers: int = inherited(0, not_negative)
     d_model: int = same(128, positive, of_preset=True, fits_text=True, common=True)
     d_ff: int = same(256, positive, of_preset=True, fits_text=True, common=True)
     num_heads: int = same(4, positive, of_preset=True, fits_text=True, common=True)

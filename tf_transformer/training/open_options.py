@@ -4,8 +4,7 @@ The other run is in `train.init_from`, the origin of the run. `Rules.from_origin
 from it.
 """
 
-import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +42,7 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
         return _with_options(run, fixed)
     in_config = run.config.rules  # without short forms, which no configuration keeps
     kept = [name for name in given if name.startswith(GROUPS) and name in in_config]
-    choice = defaults.choose(size, _values(run.config, kept) | fixed)
+    choice = defaults.choose(size, run.config.values(kept) | fixed)
     for line in choice.reasons:
         tqdm.write(line)
     return _with_options(run, choice.values | fixed)
@@ -76,7 +75,7 @@ def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[
         names = [*names, *_dependent_options(run.config), *tuned]
     is_same_task = stored.task.name == run.config.task.name
     kept = [name for name in names if is_same_task or not name.startswith("task.")]
-    return _values(stored, [name for name in kept if name not in given])
+    return stored.values(name for name in kept if name not in given)
 
 
 def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
@@ -85,7 +84,7 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
         return {}
     origin = run.origin.config
     shared = _shared_options(run.config, origin)
-    options = _values(origin, [name for name in shared if name not in given])
+    options = origin.values(name for name in shared if name not in given)
     languages = zip(LANGUAGES, _languages(run.origin), strict=True)
     options |= {name: language for name, language in languages if name in options}
     inheriting = _with_options(run, options)
@@ -106,16 +105,7 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
     """The run with other values of options, by names like model.d_model."""
-    groups: dict[str, dict[str, Any]] = {}
-    for option, value in options.items():
-        group, _, name = option.partition(".")
-        groups.setdefault(group, {})[name] = value
-    changed = {name: replace(getattr(run.config, name), **own) for name, own in groups.items()}
-    return replace(run, config=replace(run.config, **changed))
-
-
-def _values(config: Config, names: Iterable[str]) -> dict[str, Any]:
-    return {name: operator.attrgetter(name)(config) for name in names}
+    return replace(run, config=run.config.with_options(options))
 
 
 def _dependent_options(config: Config) -> list[str]:
