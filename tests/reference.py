@@ -85,6 +85,17 @@ def linear(layer, x):
     return y + array(layer.bias) if layer.use_bias else y
 
 
+def ssru(layer, x):
+    """The outputs (T, D) of an `SSRU` for one sentence (Kim et al. 2019)."""
+    of_values, of_gates = np.split(array(layer.projection.kernel), 2, axis=1)
+    state, outputs = np.zeros(x.shape[1]), []
+    for x_t in x:
+        forget = 1 / (1 + np.exp(-(x_t @ of_gates + array(layer.forget_bias))))
+        state = forget * state + (1 - forget) * (x_t @ of_values)
+        outputs.append(np.maximum(state, 0))
+    return np.array(outputs)
+
+
 def projections(layer) -> list[tuple[np.ndarray, np.ndarray]]:
     """Kernel and bias of W^Q, W^K and W^V, which the layer concatenates."""
     config = layer.config

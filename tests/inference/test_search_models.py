@@ -80,9 +80,10 @@ def test_three_models_are_searched_by_the_mean_of_their_probabilities(static_sha
         reference_search.assert_found(hypotheses, row, expected)
 
 
-def test_a_linear_decoder_is_searched_in_batches_of_any_size():
+@pytest.mark.parametrize("kind", ["linear", "ssru"])
+def test_a_decoder_with_states_is_searched_in_batches_of_any_size(kind):
     """Its states keep the size of their values, which projections in a graph need."""
-    model = make_model(decoder_attention="linear")
+    model = make_model(decoder_attention=kind)
     hypotheses = reference_search.arrays(searched(model, max_extra_length=1))
     for row, sentence in enumerate(SENTENCES[:2]):
 

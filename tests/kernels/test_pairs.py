@@ -246,6 +246,10 @@ CASES: dict[str, dict[str, Case]] = {
     "local_attention": LOCAL,
     "strided_attention": STRIDED,
     "linear_attention": LINEAR,
+    "linear_recurrence": {
+        f"{length} positions": Case([numbers(2, length, 5), numbers(2, length, 5, seed=2)])
+        for length in (1, 2, 7)
+    },
     "layer_norm": {
         f"{leading}, ε={epsilon}": Case(
             [2 * numbers(*leading, 7), numbers(7, seed=2), numbers(7, seed=3)],

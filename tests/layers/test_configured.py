@@ -70,7 +70,10 @@ def fields_read(layer, **options):
 
 @each_layer
 def test_a_layer_reads_the_fields_that_it_names(layer):
-    variants = [{"norm_first": True}, *({"attention": name} for name in SELF_ATTENTION)]
+    kinds = set(SELF_ATTENTION)
+    if layer in (layers.EncoderLayer, layers.Encoder):
+        kinds.remove("ssru")  # it reads from left to right
+    variants = [{"norm_first": True}, *({"attention": name} for name in sorted(kinds))]
     variants += [{"activation": name} for name in FEED_FORWARD]
     if layer in FEED_FORWARD.values():
         variants = [{}]

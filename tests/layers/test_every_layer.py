@@ -44,12 +44,14 @@ CASES = [
     Case("LocalAttention", attention | {"attention_window": 3}, [X]),
     Case("StridedAttention", attention | {"attention_window": 3}, [X]),
     Case("LinearAttention", attention | {"is_causal": True}, [X]),
+    Case("SSRU", {"is_causal": True}, [X]),
     Case("EncoderLayer", sizes, [X]),
     Case("Encoder", stack | {"attention": "strided", "attention_window": 3}, [X]),
     Case("DecoderLayer", sizes, [X, MEMORY]),
     Case("DecoderLayer", sizes | no_memory, [X]),
     Case("Decoder", stack | {"attention": "local", "attention_window": 2}, [X, MEMORY]),
     Case("Decoder", stack | linear | no_memory, [X]),
+    Case("Decoder", stack | {"attention": "ssru"}, [X, MEMORY]),
     Case("TokenEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("BiasedEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
     Case("ZeroStartEmbedding", {"vocabulary_size": 7, "d_model": 14}, [IDS]),
@@ -264,6 +266,7 @@ def test_a_functional_model_of_all_layers_trains_and_is_saved(policy, tmp_path):
         layers.LocalAttention(num_heads=2, key_dim=3),
         layers.StridedAttention(num_heads=2, key_dim=3),
         layers.LinearAttention(num_heads=2, key_dim=3),
+        layers.SSRU(),
     ]
     of_one_input = {case.layer for case in CASES if len(case.inputs) == 1}
     # Their weights act on scores or logits, not on the output of the layer alone.

@@ -42,6 +42,11 @@ PATTERNS = {
     "local, alibi": {"attention": "local", "attention_window": 2, "position": "alibi"},
     "strided, relative": {"attention": "strided", "attention_window": 2, "position": "relative"},
     "full encoder, linear decoder": {"decoder_attention": "linear"},
+    "SSRU": {"decoder_attention": "ssru"},
+    "SSRU, pre-norm, rotary": {
+        **{"decoder_attention": "ssru", "norm_first": True, "position": "rotary", "key_dim": 4},
+        "num_decoder_layers": 3,
+    },
     "linear, rotary": {
         **{"attention": "linear", "position": "rotary", "key_dim": 4, "value_dim": 5},
         **{"num_heads": 4, "num_key_value_heads": 2},

@@ -74,12 +74,14 @@ PATTERNS = {
     "local, absolute": {"attention": "local", "attention_window": 3},
     "strided": {"attention": "strided", "attention_window": 3, "position": "learned"},
     "linear": {"attention": "linear", "position": "rotary", "key_dim": 4},
+    "SSRU": {"decoder_attention": "ssru"},
 }
 
 
 @each_layout
 @pytest.mark.parametrize(
-    ("pattern", "beam"), [("local", 1), ("local, absolute", 2), ("strided", 2), ("linear", 2)]
+    ("pattern", "beam"),
+    [("local", 1), ("local, absolute", 2), ("strided", 2), ("linear", 2), ("SSRU", 2)],
 )
 def test_patterns_of_attention_continue_prompts(pattern, beam, static_shapes):
     """The prompts are longer and shorter than the window."""

@@ -18,6 +18,7 @@ from tf_transformer.config.option import (
 from tf_transformer.errors import InputError
 
 Attention = Literal["full", "local", "strided", "linear"]
+DecoderAttention = Literal[Attention, "ssru"]
 Activation = Literal["relu", "gelu", "swish", "swiglu"]
 Normalization = Literal["layer_norm", "rms_norm"]
 Imported = Literal["sinusoidal_halves", "marian", "opennmt", "fairseq"]  # positions
@@ -53,7 +54,7 @@ class LayerConfig:
     position: Position = "sinusoidal"
     max_length: int = free(1024, positive)
     max_relative_distance: int = free(16, positive)
-    attention: Attention = "full"
+    attention: DecoderAttention = "full"
     attention_window: int = free(256, positive)
     activation: Activation = "relu"
     normalization: Normalization = "layer_norm"
@@ -124,7 +125,8 @@ class ModelConfig:
             attention_window-th position. linear: all positions, by sums in place of the softmax.
             All but full are for long sequences. Attention to the source is always full.
         decoder_attention: attention of the decoder; same: attention. With linear, the cache of a
-            decoder has a constant size.
+            decoder has a constant size. So it has with ssru, a recurrent unit without attention,
+            which makes decoding faster (Kim et al. 2019).
         attention_window: positions in the neighbourhood, for attention local and strided. In a
             decoder it ends at the current position. In an encoder, half of it lies on either side.
         activation: activation of the feed-forward network: relu (the paper), gelu, swish or swiglu.
@@ -166,7 +168,7 @@ class ModelConfig:
     max_length: int = same(1024, positive)
     max_relative_distance: int = same(16, positive)
     attention: Attention = same("full")
-    decoder_attention: Literal["same", "full", "local", "strided", "linear"] = same("same")
+    decoder_attention: Literal["same", DecoderAttention] = same("same")
     attention_window: int = same(256, positive)
     activation: Activation = same("relu")
     normalization: Normalization = same("layer_norm")
@@ -234,7 +236,7 @@ class ModelConfig:
                     f"{option} is a pattern of self-attention, which "
                     f"model.architecture={self.architecture} does not have. Use {default}."
                 )
-            if kind == "linear" and self.position in ("relative", "t5", "alibi"):
+            if kind in ("linear", "ssru") and self.position in ("relative", "t5", "alibi"):
                 raise InputError(
                     f"{option} has no scores that model.position={self.position} could change. Use "
                     "sinusoidal, learned, rotary or none."

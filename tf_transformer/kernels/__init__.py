@@ -25,6 +25,7 @@ from tf_transformer.kernels import dropout as _dropout
 from tf_transformer.kernels import gradient as _gradient
 from tf_transformer.kernels import layer_norm as _layer_norm
 from tf_transformer.kernels import linear_attention as _linear_attention
+from tf_transformer.kernels import linear_recurrence as _linear_recurrence
 from tf_transformer.kernels import local_attention as _local_attention
 from tf_transformer.kernels import static_attention as _static_attention
 from tf_transformer.kernels import strided_attention as _strided_attention
@@ -39,6 +40,7 @@ class Kernels(NamedTuple):
     local_attention: Callable = _local_attention.local_attention
     strided_attention: Callable = _strided_attention.strided_attention
     linear_attention: Callable = _linear_attention.linear_attention
+    linear_recurrence: Callable = _linear_recurrence.linear_recurrence
     layer_norm: Callable = _layer_norm.layer_norm
     rms_norm: Callable = _layer_norm.rms_norm
     dropout: Callable = _dropout.dropout
@@ -55,6 +57,7 @@ PLAIN = Kernels(
     local_attention=_local_attention.plain_local_attention,
     strided_attention=_strided_attention.plain_strided_attention,
     linear_attention=_linear_attention.plain_linear_attention,
+    linear_recurrence=_linear_recurrence.plain_linear_recurrence,
     layer_norm=_layer_norm.plain_layer_norm,
     rms_norm=_layer_norm.plain_rms_norm,
     dropout=_dropout.plain_dropout,

@@ -26,6 +26,7 @@ from tf_transformer.layers.later.relative_position import (
 )
 from tf_transformer.layers.later.rms_norm import RMSNorm
 from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.later.ssru import SSRU
 from tf_transformer.layers.masks import causal_mask, combine_masks, padding_mask
 from tf_transformer.layers.normalization import LayerNorm
 from tf_transformer.layers.position import SinusoidalPosition, sinusoids
@@ -34,6 +35,7 @@ from tf_transformer.layers.stack import Decoder, Encoder, StackOutput
 from tf_transformer.layers.stored import KeyValue
 
 __all__ = [
+    "SSRU",
     "AlibiPosition",
     "Attended",
     "Attention",

@@ -7,7 +7,13 @@ from typing import Any, ClassVar, Self, TypedDict
 
 import keras
 
-from tf_transformer.config import Activation, Attention, LayerConfig, ModelConfig, Normalization
+from tf_transformer.config import (
+    Activation,
+    DecoderAttention,
+    LayerConfig,
+    ModelConfig,
+    Normalization,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.layers.shape import Shape
 
@@ -63,7 +69,7 @@ class ResidualOptions(KerasOptions, total=False):
 class LayerOptions(HeadOptions, FeedForwardOptions, ResidualOptions, total=False):
     """The options that the constructor of an encoder or decoder layer takes by name."""
 
-    attention: Attention
+    attention: DecoderAttention
 
 
 class StackOptions(LayerOptions, total=False):
@@ -107,7 +113,7 @@ class ConfiguredLayer(keras.layers.Layer):
         if unread := given.keys() - self.reads:
             raise InputError(
                 f"{type(self).__name__} does not read {', '.join(sorted(unread))}. Leave it out; "
-                f"the layer reads {', '.join(sorted(self.reads))}."
+                f"the layer reads {', '.join(sorted(self.reads)) or 'none'}."
             )
         super().__init__(**options)
         try:

@@ -36,7 +36,7 @@ def mask_of_keys(mask: KerasTensor | None, x: KerasTensor) -> KerasTensor | None
         return None
     if len(mask.shape) != 4 or mask.shape[1] != 1 or mask.shape[2] != 1:
         raise ValueError(
-            "local, strided and linear attention take a mask (B, 1, 1, T) that hides keys, got "
+            "all kinds of self-attention but full take a mask (B, 1, 1, T) that hides keys, got "
             f"{tuple(mask.shape)}. Leave out a causal mask: in a decoder they are always causal."
         )
     return ops.broadcast_to(mask[:, 0, 0], ops.shape(x)[:2])

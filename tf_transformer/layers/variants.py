@@ -9,14 +9,16 @@ from tf_transformer.layers.later.gated_feed_forward import GatedFeedForward
 from tf_transformer.layers.later.linear_attention import LinearAttention
 from tf_transformer.layers.later.rms_norm import RMSNorm
 from tf_transformer.layers.later.sparse_attention import LocalAttention, StridedAttention
+from tf_transformer.layers.later.ssru import SSRU
 from tf_transformer.layers.normalization import LayerNorm
 
-# The values of `model.attention`.
+# The values of `model.decoder_attention`; those of `model.attention` are all but ssru.
 SELF_ATTENTION: dict[str, type[SelfAttention]] = {
     "full": SelfAttention,
     "local": LocalAttention,
     "strided": StridedAttention,
     "linear": LinearAttention,
+    "ssru": SSRU,
 }
 # The values of `model.activation`.
 FEED_FORWARD: dict[str, type[FeedForward]] = {
