@@ -8,6 +8,7 @@ import pytest
 from conftest import small_config
 
 from tf_transformer.commands import command_line, distill, synthesize
+from tf_transformer.config import Corpus
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
@@ -20,7 +21,10 @@ def teacher(made_once):
     """A run that ends its translations."""
     from tf_transformer.training import trainer
 
-    config = small_config(steps=150, validate_every=150, warmup_steps=50)
+    config = small_config(steps=200, validate_every=200, warmup_steps=50)
+    text = (Corpus(format="generated", pairs=2000),)
+    options = {"data.corpora": text, "data.batch_tokens": 2000, "decode.max_extra_length": 80}
+    config = config.with_options(options)
     return made_once("teacher", lambda folder: trainer.train(Run.at(folder, config)))
 
 
@@ -83,7 +87,7 @@ def test_a_student_of_another_width_has_the_vocabulary_of_its_teacher(teacher, t
     for path, line in zip(sides, ("twenty-one", "einundzwanzig"), strict=True):
         path.write_text(f"{line}\n" * 3)
     small = tmp_path / "small"
-    valid = {"data.valid_source": sides[0], "data.valid_target": sides[1]}
+    valid = {"valid.source": sides[0], "valid.target": sides[1]}
     words = options(**{"model.d_model": 8, "model.d_ff": 8}, **valid)
     run(distill.main, "--teacher", teacher, "--run_dir", small, "--text", text, *ANY, *words)
     assert Run.load(small).codec["target"].vocabulary_size == 320

@@ -47,6 +47,7 @@ def main(
     teacher: LocalPath,
     run_dir: LocalPath,
     text: LocalPath = "",
+    valid: Corpus = Corpus(),
     test: Corpus = Corpus(),
     min_score: float = MIN_SCORE,
     max_ratio: float = MAX_RATIO,
@@ -61,20 +62,20 @@ def main(
 
     The same command continues where it was interrupted. Options of the model, the search and the
     task that are not given are those of the teacher; so is the vocabulary. A student of the same
-    width also starts with layers of the teacher. The table has BLEU, chrF, sentences per second and
-    the size of the SavedModel of both models, each with its own search.
+    width also starts with layers of the teacher. The table has BLEU, chrF, sentences per second on
+    CPUs and the size of the SavedModel of both models, each with its own search.
 
     Args:
         teacher: folder of the run that translates; a,b,c for an ensemble, whose first run gives
             the options.
         run_dir: folder of the student. Its folder `distillation` has the translations.
         text: file of sentences to translate, one per line. Empty: the training text of the teacher.
-        test: pairs for the table, like --test.path test.tsv; default: the validation text.
+        valid: validation pairs, like --valid.path valid.tsv; default: those of the teacher.
+        test: pairs for the table, like --test.path test.tsv; default: the validation pairs.
         min_score: least mean log-probability of the tokens of a translation, nats; drops others.
         max_ratio: most tokens of the longer side per token of the shorter side.
         model: sizes and variants of the student.
-        data: further training text in data.corpora, and validation text; default: the validation
-            text of the teacher.
+        data: further training text, in data.corpora, and the batches.
         train: how the student is trained.
         decode: defaults for the predictions of the student.
         task: the task, translation.
@@ -91,22 +92,24 @@ def main(
         )
     if text:
         check_file(text)
-    if test != Corpus():
-        corpora.check_corpus(test)
+    given_pairs = [pairs for pairs in (valid, test) if pairs != Corpus()]
+    for pairs in given_pairs:
+        corpora.check_corpus(pairs)
+    valid_corpora = (valid,) if valid in given_pairs else data.valid_corpora
     own = Config(model, data, train, decode, task)  # type: ignore[arg-type]
     config, given = student(large, own, given)
-    if not (text and data.valid_corpora):
+    if not (text and valid_corpora):
         _write_texts(large, folder, text)
     limits = ["--min_score", str(min_score), "--max_ratio", str(max_ratio)]
     paths = ["--run_dir", teacher, "--text", text or str(folder / SOURCE), "--to", str(folder)]
     if status := run_command("synthesize", *paths, *limits):
         sys.exit(status)
     place = folder.absolute() if data.folder else folder
-    pairs, valid = (Corpus(path=str(place / name)) for name in (corpus.pairs.name, VALID))
+    pairs, held_out = (Corpus(path=str(place / name)) for name in (corpus.pairs.name, VALID))
     config = config.with_options(
         {
             "data.corpora": tuple(dict.fromkeys([pairs, *data.corpora])),
-            "data.valid_corpora": data.valid_corpora or (valid,),
+            "data.valid_corpora": valid_corpora or (held_out,),
         }
     )
     options = (config.model, config.data, config.train, config.decode, config.task)
@@ -144,11 +147,8 @@ def student(teacher: Run, own: Config, given: Collection[str] | None) -> tuple[C
     else:
         files = codec_files(teacher.folder.path).values()
         config = config.with_options({"data.tokenizer": ",".join(map(str, files))})
-    return config, kept | taken.keys() | {
-        "data.tokenizer",
-        "train.init_from",
-        "train.learning_rate",
-    }
+    fixed = {"data.tokenizer", "train.init_from", "train.learning_rate"}
+    return config, kept | taken.keys() | fixed
 
 
 def _write_texts(teacher: Run, folder: pathlib.Path, text: str) -> None:
@@ -161,8 +161,8 @@ def _write_texts(teacher: Run, folder: pathlib.Path, text: str) -> None:
         texts = "" if text else "".join(f"{line}\n" for line in distinct(learned))
     except InputError as error:
         raise InputError(
-            f"the text of the teacher cannot be read: {error} Or give --text, and "
-            "--data.valid_source with --data.valid_target."
+            f"the text of the teacher cannot be read: {error} Or give --text, and --valid.source "
+            "with --valid.target."
         ) from error
     if texts:
         write_whole(source, texts)

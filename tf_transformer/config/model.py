@@ -168,7 +168,7 @@ class ModelConfig:
     max_length: int = same(1024, positive)
     max_relative_distance: int = same(16, positive)
     attention: Attention = same("full")
-    decoder_attention: Literal["same", DecoderAttention] = same("same")
+    decoder_attention: Literal["same", DecoderAttention] = inherited("same")
     attention_window: int = same(256, positive)
     activation: Activation = same("relu")
     normalization: Normalization = same("layer_norm")

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tf_transformer import tasks
 from tf_transformer.inference.saved_translator import SavedTranslator
+from tf_transformer.machine.gpus import use_no_gpu
 from tf_transformer.machine.heap import keep_freed_memory
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.programs import run_program
@@ -28,7 +29,8 @@ class Measurement(NamedTuple):
         search: "greedy", or the beam of its search.
         bleu: BLEU of the SavedModel's translations, 0 to 100.
         chrf: chrF, 0 to 100.
-        sentences_per_second: of the second pass over the test set, in batches of similar length.
+        sentences_per_second: of the second pass over the test set on CPUs, in batches of similar
+            length.
         megabytes: size of the SavedModel, 10⁶ bytes.
     """
 
@@ -74,4 +76,5 @@ def _measured(run_dir: str, texts: Sequence[str], references: Sequence[str]) -> 
 if __name__ == "__main__":
     keep_freed_memory()
     for_commands()
+    use_no_gpu()  # the process that calls this one may hold its memory
     print(json.dumps(_measured(**json.load(sys.stdin))._asdict()))

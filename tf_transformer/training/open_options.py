@@ -90,8 +90,10 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
     inheriting = _with_options(run, options)
     require_same_options(inheriting)
     _require_direction(replace(inheriting, config=task.complete(inheriting.config)), given)
-    groups = dict.fromkeys(name.partition(".")[0] for name in options)
-    tqdm.write(f"taken from {run.origin.folder.path}, if not given: options of {', '.join(groups)}")
+    if groups := dict.fromkeys(name.partition(".")[0] for name in options):
+        tqdm.write(
+            f"taken from {run.origin.folder.path}, if not given: options of {', '.join(groups)}"
+        )
     if origin.task.name == run.config.task.name:
         for name, rules in run.config.rules.items():
             if rules.fine_tuning and name not in given:
