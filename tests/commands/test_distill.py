@@ -60,8 +60,7 @@ def test_a_student_is_trained_on_the_text_of_its_teacher_and_compared(teacher, t
     assert [row.split()[0] for row in rows] == [str(teacher), str(small)]
     assert [" ".join(row.split()[1:-4]) for row in rows] == ["beam 2", "greedy"]
     numbers = [[float(text.replace(",", "")) for text in row.split()[-4:]] for row in rows]
-    assert numbers[0][-1] < numbers[1][-1]  # MB: the student has a layer more
-    assert all(row[2] > 0 for row in numbers)
+    assert all(speed > 0 and size > 1 for _, _, speed, size in numbers)
 
     large, config = RunFolder(teacher).load_config(), RunFolder(small).load_config()
     assert (config.model.d_model, config.model.decoder.num_layers) == (16, 2)

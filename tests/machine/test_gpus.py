@@ -27,7 +27,7 @@ def settings(monkeypatch):
 @pytest.mark.parametrize("name", commands.COMMANDS)
 def test_all_commands_but_training_share_a_gpu(name, settings):
     command_line._use_machine(commands.command(name))
-    assert os.environ.get(GROWTH) == (None if name == "train" else "true")
+    assert os.environ.get(GROWTH) == (None if name in ("train", "distill") else "true")
 
 
 def test_the_users_own_choice_stays(settings, monkeypatch):

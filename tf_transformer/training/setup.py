@@ -4,7 +4,6 @@ Weights may be frozen, or those of another run.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
@@ -29,7 +28,7 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
 
-_LAYER = re.compile(r"((\w+)/layer_(\d+))(?=/)")
+_LAYER = re.compile(r"(\w+)/layer_(\d+)/")  # at the start of the name of a weight
 
 
 class Execution(NamedTuple):
@@ -164,20 +163,19 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     return is_whole
 
 
-def _depths(names: Iterable[str]) -> Counter[str]:
-    """The number of layers of each stack, such as the encoder."""
-    layers = {match[1] for name in names if (match := _LAYER.match(name))}
-    return Counter(layer.partition("/")[0] for layer in layers)
+def _depths(names: Iterable[str]) -> dict[str, int]:
+    """The number of layers of each stack, such as the encoder, in a model with these weights."""
+    layers = [(match[1], int(match[2])) for name in names if (match := _LAYER.match(name))]
+    return {stack: number + 1 for stack, number in sorted(layers)}
 
 
 def _in_depth(name: str, depths: Mapping[str, int], of_origin: Mapping[str, int]) -> str:
-    """The name in the origin of a weight, for numbers of layers by stack."""
+    """The name in the origin of a weight, for the numbers of layers here and there."""
     if not (match := _LAYER.match(name)):
         return name
-    stack, number = match[2], int(match[3])
-    last, last_there = depths[stack] - 1, of_origin.get(stack, 0) - 1
-    there = round(number * last_there / last) if last else 0
-    return f"{stack}/layer_{there}{name[match.end() :]}"
+    stack, number, last = match[1], int(match[2]), depths[match[1]] - 1
+    there = round(number * (of_origin.get(stack, 1) - 1) / last) if last else 0
+    return f"{stack}/layer_{there}/{name[match.end() :]}"
 
 
 def _listed(model: keras.Model) -> str:
