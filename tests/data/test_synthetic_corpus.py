@@ -60,5 +60,17 @@ def test_other_limits_select_from_the_same_translations(corpus):
 
 def test_a_folder_has_translations_of_one_origin(corpus):
     corpus.begin({"--text": "a", "model": "b"})
+    other = {"--text": "a", "model": "c", "--beam_size": "2"}
     with pytest.raises(InputError, match=r"other values of --beam_size, model\. Give the same"):
-        corpus.begin({"--text": "a", "model": "c", "--beam_size": "2"})
+        corpus.begin(other)
+    corpus.translations.unlink()
+    corpus.begin(other)  # nothing would be lost
+    assert json.loads(corpus.card.read_text("utf-8")) == {"origin": other}
+
+
+@pytest.mark.parametrize("name", ["translations.jsonl", "pairs.jsonl", "card.json"])
+def test_files_of_others_stay(tmp_path, name):
+    (tmp_path / name).write_text('{"mine": 1}')
+    with pytest.raises(InputError, match=f"{name} is not a file of this command"):
+        SyntheticCorpus(tmp_path).begin({"--text": "a"})
+    assert [path.read_text() for path in tmp_path.iterdir()] == ['{"mine": 1}']

@@ -79,23 +79,27 @@ class SyntheticCorpus:
         self.card = pathlib.Path(folder, "card.json")
 
     def begin(self, origin: Mapping[str, str]) -> None:
-        """Stores what the translations depend on; an `InputError` if they depend on another thing.
+        """Stores what the translations depend on.
+
+        An `InputError` says that the folder has translations that depend on something else, or
+        files of another program.
 
         Args:
-            origin: text, model and options, by name.
+            origin: identities of text and model, and options, by name.
         """
-        before = (
-            json.loads(self.card.read_text("utf-8"))["origin"] if self.card.exists() else origin
-        )
-        names = {name for name in {**before, **origin} if before.get(name) != origin.get(name)}
-        if names:
+        files = [x for x in (self.translations, self.pairs, self.card) if x.exists()]
+        if files and not (before := self._origin()):
             raise InputError(
-                f"{self.card.parent} has translations of another text, model or search: other "
-                f"values of {', '.join(sorted(names))}. Give the same ones to continue, or another "
-                "folder."
+                f"{files[0]} is not a file of this command, but its name is needed for one. Move "
+                "it away, or give another folder."
             )
-        if not self.card.exists():
+        if self.translations not in files:
             self._write_card({"origin": origin})
+        elif names := [x for x in {**before, **origin} if before.get(x) != origin.get(x)]:
+            raise InputError(
+                f"{self.translations} are translations of another text, model or search: other "
+                f"values of {', '.join(sorted(names))}. Give the same ones, or another folder."
+            )
 
     def select(self, limits: Limits) -> str:
         """Writes the pairs within the limits, and the card; returns a summary for people.
@@ -114,9 +118,8 @@ class SyntheticCorpus:
                     pair = {"source": translation.source, "target": translation.target}
                     file.write(json.dumps(pair, ensure_ascii=False) + "\n")
         partial.replace(self.pairs)
-        origin = json.loads(self.card.read_text("utf-8"))["origin"]
         counts = {"kept": kept, "dropped": dict(dropped)}
-        self._write_card({"origin": origin, "limits": limits._asdict(), **counts})
+        self._write_card({"origin": self._origin(), "limits": limits._asdict(), **counts})
         reasons = "".join(f", {count:,} dropped ({why})" for why, count in dropped.most_common())
         if not kept:
             raise InputError(
@@ -124,6 +127,13 @@ class SyntheticCorpus:
                 "Give a lower min_score, or a higher max_ratio."
             )
         return f"{kept:,} pairs{reasons}"
+
+    def _origin(self) -> dict[str, str]:
+        """What the translations depend on; {} without a card, or with one of another program."""
+        try:
+            return dict(json.loads(self.card.read_text("utf-8"))["origin"])
+        except (OSError, ValueError, LookupError, TypeError):
+            return {}
 
     def _write_card(self, content: Mapping[str, Any]) -> None:
         write_whole(self.card, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
