@@ -81,6 +81,7 @@ def test_a_student_is_trained_on_the_text_of_its_teacher_and_compared(teacher, t
     assert len(RunFolder(small).load_metrics()) == 1
 
 
+@pytest.mark.slow
 def test_a_student_of_another_width_has_the_vocabulary_of_its_teacher(teacher, text, tmp_path):
     sides = [tmp_path / "valid.en", tmp_path / "valid.de"]
     for path, line in zip(sides, ("twenty-one", "einundzwanzig"), strict=True):

@@ -43,7 +43,7 @@ def run_command(*words: str, environment: Mapping[str, str] = {}) -> int:
     of_python = {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}  # no modules of the working folder
     done = subprocess.run(
         [sys.executable, "-m", "tf_transformer.commands.main", *words],
-        env=os.environ | of_python | environment,
+        env={**os.environ, **of_python, **environment},
         stdout=sys.stderr,
         stderr=sys.stderr,
         check=False,
