@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 FOLDER = "distillation"  # in the folder of the student
 SOURCE, VALID = "source.txt", "valid.jsonl"  # in this folder: the text of the teacher
 FIELDS = ("source", "target")
+# Of a student whose layers know something: below the rate of random weights, and above that of
+# fine-tuning, 0.1, because some layers are missing.
+LEARNING_RATE = 0.5
 LANGUAGES = ("data.source_language", "data.target_language")
 
 
@@ -138,7 +141,9 @@ def student(teacher: Run, own: Config, given: Collection[str] | None) -> tuple[C
         if name.startswith("model.") and rules[name].from_origin == "same"
     ]
     if not differing:  # its layers start as layers of the teacher
-        config = config.with_options({"train.init_from": str(teacher.folder.path)})
+        start = {"train.init_from": own.train.init_from or str(teacher.folder.path)}
+        rate = {} if "train.learning_rate" in kept else {"train.learning_rate": LEARNING_RATE}
+        config = config.with_options(start | rate)
     elif teacher.codec.kind == "joint":
         raise InputError(
             f"the vocabulary of {teacher.folder.path} cannot be shared with a model of another "
