@@ -1,14 +1,17 @@
 """tf-transformer synthesize and distill: from a teacher to a table of it and its student."""
 
+import dataclasses
 import json
 import pathlib
 import shutil
+import types
 
 import pytest
 from conftest import small_config
 
 from tf_transformer.commands import command_line, distill, synthesize
-from tf_transformer.config import Corpus
+from tf_transformer.config import Config, Corpus, DecodeConfig, ModelConfig
+from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
@@ -96,6 +99,24 @@ def test_a_student_of_another_width_has_the_vocabulary_of_its_teacher(teacher, t
     )
     assert RunFolder(small).load_config().model.num_heads == 2
     assert not (small / "distillation" / "source.txt").exists()
+
+
+def test_options_that_are_not_given_are_those_of_the_teacher():
+    there = small_config()
+    teacher = types.SimpleNamespace(
+        config=there,
+        codec=types.SimpleNamespace(kind="joint"),
+        folder=types.SimpleNamespace(path="runs/large"),
+    )
+    own = Config(ModelConfig(num_decoder_layers=1, d_model=8), decode=DecodeConfig(beam_size=1))
+    config, fixed = distill.student(teacher, own, {"model.num_decoder_layers", "decode.beam_size"})
+    assert config.model == dataclasses.replace(there.model, num_decoder_layers=1)
+    assert config.decode == dataclasses.replace(there.decode, beam_size=1)
+    assert (config.train.init_from, config.train.learning_rate) == ("runs/large", 0.5)
+    assert {"model.d_model", "decode.beam_size", "train.learning_rate"} <= fixed
+    assert distill.student(teacher, own, {"train.learning_rate"})[0].train.learning_rate == 1.0
+    with pytest.raises(InputError, match=r"cannot be shared .* Leave out model\.d_model\."):
+        distill.student(teacher, own, {"model.d_model"})
 
 
 def test_an_interrupted_translation_continues(teacher, text, tmp_path, monkeypatch):
