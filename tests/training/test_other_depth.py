@@ -36,10 +36,12 @@ def origin(**options):
         (6, 3, [0, 0, 1, 1, 2, 2]),
     ],
 )
-def test_layers_at_even_distances(here, there, layers):
+def test_layers_at_even_distances(here, there, layers, capsys):
     run, theirs = origin(num_layers=there)
     config, model = build(num_encoder_layers=here, num_decoder_layers=here)
     assert initialize(model, config, run) == (here == there)
+    said = f"encoder: {here} layers start as layers of the {there} of runs/origin"
+    assert (said in capsys.readouterr().out) == (here != there)
     for name, weight in by_name(model).items():
         stack, _, rest = name.partition("/layer_")
         number, _, rest = rest.partition("/")

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
 from tf_transformer import kernels, tasks
 from tf_transformer.config import Config, TrainConfig
@@ -158,6 +159,9 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
             f"has the layers {_listed(other)}; the model of this run ({type(model).__name__}) has "
             f"{_listed(model)}. Both need an encoder with the same weights."
         )
+    for stack, count in depths[0].items():
+        if count != (there := depths[1].get(stack, count)):
+            tqdm.write(f"{stack}: {count} layers start as layers of the {there} of {folder}")
     for name in fitting:
         ours[name].assign(np.asarray(theirs[names[name]]))
     return is_whole
