@@ -90,7 +90,8 @@ def _command(name: str, function: Callable[..., None]) -> str:
         elif parameter.name == "task":
             rows.append(_row("--task", str, _default(default), texts["task"]))
         elif dataclasses.is_dataclass(hint):
-            groups.append(f"[`--{parameter.name}.*`](#{parameter.name}-options)")
+            group = "corpus" if hint is config.Corpus else parameter.name
+            groups.append(f"[`--{parameter.name}.*`](#{group}-options)")
         else:
             shown = "required" if default is inspect.Parameter.empty else _default(default)
             several = parameter.kind is inspect.Parameter.VAR_POSITIONAL

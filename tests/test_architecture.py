@@ -155,13 +155,16 @@ DOORS = {
     "commands.command_line": {"RunFolder"},
     "commands.plot": {"RunFolder"},
     "commands.train": {"Run.at"},
+    "commands.distill": {"Run.load", "RunFolder"},  # the teacher, and the student
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
+    "commands.synthesize": {"Run.load"},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
     # Programs that measure in a process of their own.
     **{name: {"Run.load"} for name in ("training.autotuning", "export.compilation")},
+    "export.measure": {"Run.load"},
 }
 
 
@@ -182,7 +185,7 @@ def test_a_run_is_made_from_its_path_at_the_doors_only():
 # Files that read other things than a user's text: their own JSON, YAML, models and pages.
 READS_NO_TEXT = {
     *("text/tokenizer.py", "text/own_tokenizer.py", "run/folder.py", "run/run.py"),
-    "training/autotuning.py",
+    *("training/autotuning.py", "export/measure.py", "data/synthetic_corpus.py"),
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "demo/app.py"),

@@ -254,6 +254,13 @@ REAL_TEXT = {
     "system_seconds": "system time, s",
     "bleu": "BLEU",
 }
+STUDENT = {
+    "system": "system",
+    "sentences_per_second": "sentences/s",
+    "ratio_to_ctranslate2": "to CTranslate2",
+    "alone_per_second": "one at a time, sentences/s",
+    "bleu": "BLEU",
+}
 REAL_TEXT_RUNS = ("", "_avx2", "_base", "_intel")
 OWN: dict[str, Renderer] = {
     "data_memory": fields_of(
@@ -306,6 +313,7 @@ OWN: dict[str, Renderer] = {
     "scores": lambda: score_table(SCORED),
     "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
+    "student": fields_of("student_multi30k", STUDENT),
     "stranger": stranger,
     "stranger_de_en": fields_of("stranger_de_en", STRANGER),
     "serving_load": fields_of(

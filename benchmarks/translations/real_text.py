@@ -8,6 +8,8 @@ searches matter. Each system has its own process with two cores, in its best set
 and CTranslate2 translate two batches in parallel with one thread each. Hugging Face's `generate`
 has batches of similar length. Each process stays until the end. The systems translate the text in
 turn, because the speed of a machine changes within minutes.
+
+With `--student`, a second run is measured as a SavedModel with the search of its configuration.
 """
 
 import contextlib
@@ -37,6 +39,8 @@ _MODULE = "benchmarks.translations.real_text"
 THREADS = 2
 BATCH = 128  # lines
 BATCH_TOKENS = 2048  # of CTranslate2
+ALONE = 100  # sentences that a pass also translates one after the other
+STUDENT = ("student", "student_xla")  # systems, and the folders of its exports
 Translate = Callable[[Sequence[str]], list[str]]
 
 
@@ -49,6 +53,7 @@ def main(
     copies: int = 3,
     beam_size: int = 4,
     rounds: int = 5,
+    student: str = "",
     output: str = "",
 ) -> None:
     """Prints sentences per second, seconds of the first pass with start-up, memory and BLEU.
@@ -62,15 +67,20 @@ def main(
         copies: number of copies of the text.
         beam_size: beam size of all searches.
         rounds: timed passes of each system after its first pass.
+        student: a run that is compared with this one, such as a small model of its translations.
         output: result file to write, like benchmarks/results/real_text.json.
     """
     at_least_one(lines=lines, copies=copies, beam_size=beam_size, rounds=rounds)
     selected = chosen(systems, SYSTEMS) if systems else list(SYSTEMS)
+    if not student:
+        selected = [name for name in selected if name not in STUDENT]
     run_dir, source = os.path.abspath(run_dir), os.path.abspath(source)  # for other processes
     references = first_lines(reference, lines)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as processes:
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
         call(f"{_MODULE}:export", **arguments)
+        if student:
+            call(f"{_MODULE}:export_student", run_dir=os.path.abspath(student), folder=folder)
         has_marian = "marian" in selected and not not_installed(["torch", "transformers"])
         if has_marian and not call(f"{_MODULE}:export_marian", **arguments):
             print("marian is left out: its layers cannot compute this model", file=sys.stderr)
@@ -90,6 +100,7 @@ def main(
     )
     print(of_rows(rows, left=1))
     summary = {"sentences": rows[0]["sentences"], "beam": beam_size}
+    summary |= {"student": student} if student else {}
     results.save(output, rows, PACKAGES, summary=summary)
 
 
@@ -136,6 +147,15 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
 
 
+def export_student(run_dir: str, folder: str) -> None:
+    """Writes the SavedModels of a student, with its own search."""
+    from tf_transformer.inference.translator import Translator
+
+    translator = Translator.from_run(run_dir, batch_size=BATCH)
+    for form in STUDENT:
+        translator.save(f"{folder}/{form}", jit_compile=form == "student_xla")
+
+
 def export_marian(run_dir: str, folder: str, beam_size: int) -> bool:
     """Writes the weights of a run for Hugging Face; False: its layers cannot compute the model.
 
@@ -172,13 +192,20 @@ def timed_pass(
     text = first_lines(source, lines) * copies
     translate = _started(system, run_dir, folder, beam_size)
     _, usage = usage_of(lambda: translate(text))
+    _, alone = usage_of(lambda: [translate([line]) for line in text[: _alone(system)]])
     return {
         "sentences": len(text),
         "sentences_per_second": len(text) / usage.seconds,
+        "alone_per_second": min(_alone(system), len(text)) / alone.seconds,
         "peak_mb": peak_megabytes(),
         "minor_faults": usage.minor_faults,
         "system_seconds": usage.system_seconds,
     }
+
+
+def _alone(system: str) -> int:
+    """The number of sentences that a system translates one after the other."""
+    return 1 if system == "translate.py" else ALONE  # which starts a process for each
 
 
 @functools.cache
@@ -241,18 +268,31 @@ def _compiled_saved_model(run_dir: str, folder: str, beam_size: int) -> Translat
     return _saved_model(run_dir, folder, beam_size, "saved_model_xla")
 
 
-def _two_workers(path: str) -> Any:
+def _student(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """The export of the student."""
+    return _saved_model(run_dir, folder, beam_size, "student")
+
+
+def _compiled_student(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """The export of the student that XLA compiles."""
+    return _saved_model(run_dir, folder, beam_size, "student_xla")
+
+
+def _two_workers(path: str, compute_type: str = "float32") -> Any:
     """A CTranslate2 model that translates two batches at a time, one thread each."""
     from tf_transformer.export.run_in_ctranslate2 import Model, load
 
     model = Model(path)
-    model.translator = load(path, "cpu", inter_threads=THREADS, intra_threads=1)
+    threads = {"inter_threads": THREADS, "intra_threads": 1}
+    model.translator = load(path, "cpu", compute_type=compute_type, **threads)
     return model
 
 
-def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
+def _ctranslate2(
+    run_dir: str, folder: str, beam_size: int, compute_type: str = "float32"
+) -> Translate:
     """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
-    model = _two_workers(f"{folder}/ctranslate2")
+    model = _two_workers(f"{folder}/ctranslate2", compute_type)
     alpha = model.search["length_penalty"]
 
     def translate(lines: Sequence[str]) -> list[str]:
@@ -267,6 +307,11 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
         return [model.text(result.hypotheses[0]) for result in found]
 
     return translate
+
+
+def _ctranslate2_int8(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """The same, quantized to int8."""
+    return _ctranslate2(run_dir, folder, beam_size, "int8")
 
 
 def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
@@ -309,8 +354,11 @@ SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {
     "savedmodel": _saved_model,
     "savedmodel_xla": _compiled_saved_model,
     "ctranslate2": _ctranslate2,
+    "ctranslate2_int8": _ctranslate2_int8,
     "ctranslate2_file": _ctranslate2_file,
     "marian": _marian,
+    "student": _student,
+    "student_xla": _compiled_student,
 }
 
 

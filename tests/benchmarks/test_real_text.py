@@ -41,6 +41,30 @@ def test_systems_take_turns_and_have_the_medians_of_their_passes(tmp_path, monke
     assert (ours["bleu"], theirs["bleu"]) == (100, 0)
 
 
+def test_a_student_is_exported_and_measured_if_it_is_given(tmp_path, monkeypatch):
+    calls, numbers = [], {"sentences": 1, "sentences_per_second": 2.0}
+
+    class Process:
+        __enter__, __exit__ = lambda self: self, lambda self, *error: None
+
+        def call(self, place, system, **work):
+            first = {"first_pass_seconds": 2.0, "translations": ["a"]}
+            return first if place.endswith("first_pass") else numbers
+
+    monkeypatch.setattr(real_text, "Process", Process)
+    monkeypatch.setattr(real_text, "call", lambda place, **work: calls.append((place, work)))
+    text, output = tmp_path / "text", tmp_path / "found.json"
+    text.write_text("a\n")
+    systems = "ctranslate2_int8,student,student_xla"
+    for student, measured in (("", systems[:16]), ("runs/small", systems)):
+        calls.clear()
+        real_text.main("runs/x", *[str(text)] * 2, systems, student=student, output=str(output))
+        found = json.loads(output.read_text())
+        assert [row["system"] for row in found["measurements"]] == measured.split(",")
+        exported = [work["run_dir"] for place, work in calls if place.endswith("export_student")]
+        assert [pathlib.Path(path).name for path in exported] == ["small"] * bool(student)
+
+
 COSTS_OF_A_COMMAND = """
 import subprocess, sys
 from benchmarks.harness.usage import peak_megabytes, usage_of

@@ -14,6 +14,8 @@ COMMANDS = {
     "export": "export a model for TensorFlow Serving or CTranslate2",
     "import": "make a run from the model of another program",
     "plot": "draw the curves of training runs",
+    "synthesize": "translate a text into a corpus of training pairs",
+    "distill": "train a small, fast model on the translations of a large one",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
 }

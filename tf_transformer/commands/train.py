@@ -1,8 +1,5 @@
 """Trains a model: python train.py --run_dir runs/x [--config FILE] [--options]."""
 
-import os
-import pathlib
-import subprocess
 import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING
@@ -20,6 +17,7 @@ from tf_transformer.data.corpora import check, in_folder, own_file
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.machine.gpus import WITHOUT_GPUS
 from tf_transformer.machine.heap import keep_freed_memory
+from tf_transformer.machine.programs import run_command
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
@@ -108,16 +106,10 @@ def export(folder: RunFolder, update: int) -> None:
 
     If the export fails, a message is printed and training continues.
     """
-    to = folder.exports.absolute() / str(update)
+    to = folder.exports / str(update)
     if to.exists():  # exported before an interruption
         return
-    options = ["--run_dir", str(folder.path.absolute()), "--to", str(to), "--average", "best"]
-    program = [sys.executable, "-m", "tf_transformer.commands.main", "export", *options]
-    # The new process starts beside the package, so that it finds the package uninstalled, too.
-    place = pathlib.Path(__file__).parents[2]
-    environment = os.environ | WITHOUT_GPUS  # this training run may hold their memory
-    done = subprocess.run(
-        program, cwd=place, env=environment, stdout=sys.stderr, stderr=sys.stderr, check=False
-    )
-    if done.returncode:
+    options = ["--run_dir", str(folder.path), "--to", str(to), "--average", "best"]
+    # This training run may hold the memory of GPUs.
+    if run_command("export", *options, environment=WITHOUT_GPUS):
         print(f"the export of update {update} failed; training continues", file=sys.stderr)

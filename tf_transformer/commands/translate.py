@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tf_transformer.config import Config, DType
-from tf_transformer.config.option import Effect, select
+from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free
@@ -115,7 +114,8 @@ def main(
     stream = Stream(inputs, outputs, window, resume, overwrite)
     options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit}
     options |= {name: bool(path) for name, path in given.items()}
-    stream.depends_on(_options(run.config, options), run.identities())
+    named = {f"--{name}": value for name, value in options.items()}
+    stream.depends_on(run.search_options() | named, run.identities())
 
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
@@ -125,14 +125,6 @@ def main(
     step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
-
-
-def _options(config: Config, given: dict[str, Any]) -> dict[str, Any]:
-    """The options that a translation depends on, by their names on the command line."""
-    options = select(config.decode, lambda rules: rules.off is not Effect.SPEED) | given
-    own = select(config.task, lambda rules: rules.off is not None)
-    options |= {f"task.{name}": value for name, value in own.items()}
-    return {f"--{name}": value for name, value in options.items()}
 
 
 class Line(NamedTuple):

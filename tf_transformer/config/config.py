@@ -4,7 +4,10 @@ A run's `config.yaml` is a complete `Config`; no option changes by itself. `--he
 descriptions of the attributes.
 """
 
-from dataclasses import dataclass, field
+import operator
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tf_transformer.config.data import DataConfig
 from tf_transformer.config.decode import DecodeConfig
@@ -56,6 +59,14 @@ class Config:
                 "--data.vocabularies shared."
             )
 
+    def with_options(self, options: Mapping[str, Any]) -> "Config":
+        """This configuration with other values of options, by names like model.d_model."""
+        return _with_values(self, options)
+
+    def values(self, names: Iterable[str]) -> dict[str, Any]:
+        """The values of options, by names like model.d_model."""
+        return {name: operator.attrgetter(name)(self) for name in names}
+
     def differences(self, other: "Config") -> dict[str, tuple[object, object]]:
         """The options that differ, as {"model.d_model": (value here, value in `other`)}."""
         ours, theirs = (
@@ -71,3 +82,16 @@ class Config:
     def rules(self) -> dict[str, Rules]:
         """What the field of each option says, by its name."""
         return {option.name: option.rules for option in options_in(self)}
+
+
+def _with_values(config: Any, options: Mapping[str, Any]) -> Any:
+    """A copy of a dataclass with other values of its options and of options of its groups."""
+    groups: dict[str, dict[str, Any]] = {}
+    for option, value in options.items():
+        name, _, name_in_group = option.partition(".")
+        groups.setdefault(name, {})[name_in_group] = value
+    changes = {
+        name: own[""] if "" in own else _with_values(getattr(config, name), own)
+        for name, own in groups.items()
+    }
+    return replace(config, **changes)

@@ -139,9 +139,9 @@ class ModelConfig:
     """
 
     architecture: Literal["transformer", "bahdanau", "luong"] = same("transformer")
-    num_layers: int = same(4, positive, of_preset=True, fits_text=True, common=True)
-    num_encoder_layers: int = same(0, not_negative)
-    num_decoder_layers: int = same(0, not_negative)
+    num_layers: int = inherited(4, positive, of_preset=True, fits_text=True, common=True)
+    num_encoder_layers: int = inherited(0, not_negative)
+    num_decoder_layers: int = inherited(0, not_negative)
     d_model: int = same(128, positive, of_preset=True, fits_text=True, common=True)
     d_ff: int = same(256, positive, of_preset=True, fits_text=True, common=True)
     num_heads: int = same(4, positive, of_preset=True, fits_text=True, common=True)
@@ -155,7 +155,7 @@ class ModelConfig:
     max_length: int = same(1024, positive)
     max_relative_distance: int = same(16, positive)
     attention: Attention = same("full")
-    decoder_attention: Literal["same", DecoderAttention] = same("same")
+    decoder_attention: Literal["same", DecoderAttention] = inherited("same")
     attention_window: int = same(256, positive)
     activation: Activation = same("relu")
     normalization: Normalization = same("layer_norm")

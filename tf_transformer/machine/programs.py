@@ -1,6 +1,8 @@
-"""Runs modules as programs in separate processes, with JSON as input and output."""
+"""Runs commands, and modules with JSON as input and output, in separate processes."""
 
 import json
+import os
+import pathlib
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -25,3 +27,25 @@ def run_program(module: str, work: Mapping[str, Any], timeout: float) -> Any:
         lines = (error.stderr or b"").decode(errors="replace").strip().splitlines()
         raise RuntimeError(lines[-1] if lines else str(error)) from error
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def run_command(*words: str, environment: Mapping[str, str] = {}) -> int:
+    """Runs `tf-transformer` with words in a new process, and returns its exit status.
+
+    All its output goes to stderr. The process finds the package uninstalled, too.
+
+    Args:
+        words: the name of a command, and its options.
+        environment: variables that the process has besides the variables of this process.
+    """
+    place = str(pathlib.Path(__file__).parents[2])
+    paths = os.pathsep.join(filter(None, [place, os.environ.get("PYTHONPATH")]))
+    of_python = {"PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}  # no modules of the working folder
+    done = subprocess.run(
+        [sys.executable, "-m", "tf_transformer.commands.main", *words],
+        env={**os.environ, **of_python, **environment},
+        stdout=sys.stderr,
+        stderr=sys.stderr,
+        check=False,
+    )
+    return done.returncode

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.config import Config
-from tf_transformer.config.option import select
+from tf_transformer.config.option import Effect, select
 from tf_transformer.data.corpora import differ, run_languages
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder, members
@@ -196,6 +196,13 @@ class Run:
             return own
         all_runs = [own, *(run.identities() for run in self.others)]
         return {name: _hash(*(run[name].encode() for run in all_runs)) for name in own}
+
+    def search_options(self) -> dict[str, Any]:
+        """The options that predictions depend on, by their names on the command line."""
+        options = select(self.config.decode, lambda rules: rules.off is not Effect.SPEED)
+        own = select(self.config.task, lambda rules: rules.off is not None)
+        options |= {f"task.{name}": value for name, value in own.items()}
+        return {f"--{name}": value for name, value in options.items()}
 
     def files(self) -> list[pathlib.Path]:
         """The files of the run and of `others`, which no output may replace."""

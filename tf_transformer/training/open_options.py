@@ -4,8 +4,7 @@ The other run is in `train.init_from`, the origin of the run. `Rules.from_origin
 from it.
 """
 
-import operator
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -43,7 +42,7 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
         return _with_options(run, fixed)
     in_config = run.config.rules  # without short forms, which no configuration keeps
     kept = [name for name in given if name.startswith(GROUPS) and name in in_config]
-    choice = defaults.choose(size, _values(run.config, kept) | fixed)
+    choice = defaults.choose(size, run.config.values(kept) | fixed)
     for line in choice.reasons:
         tqdm.write(line)
     return _with_options(run, choice.values | fixed)
@@ -76,7 +75,7 @@ def _of_started(run: Run, names: Sequence[str], given: Collection[str]) -> dict[
         names = [*names, *_dependent_options(run.config), *tuned]
     is_same_task = stored.task.name == run.config.task.name
     kept = [name for name in names if is_same_task or not name.startswith("task.")]
-    return _values(stored, [name for name in kept if name not in given])
+    return stored.values(name for name in kept if name not in given)
 
 
 def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
@@ -85,14 +84,16 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
         return {}
     origin = run.origin.config
     shared = _shared_options(run.config, origin)
-    options = _values(origin, [name for name in shared if name not in given])
+    options = origin.values(name for name in shared if name not in given)
     languages = zip(LANGUAGES, _languages(run.origin), strict=True)
     options |= {name: language for name, language in languages if name in options}
     inheriting = _with_options(run, options)
     require_same_options(inheriting)
     _require_direction(replace(inheriting, config=task.complete(inheriting.config)), given)
-    groups = dict.fromkeys(name.partition(".")[0] for name in options)
-    tqdm.write(f"taken from {run.origin.folder.path}, if not given: options of {', '.join(groups)}")
+    if groups := dict.fromkeys(name.partition(".")[0] for name in options):
+        tqdm.write(
+            f"taken from {run.origin.folder.path}, if not given: options of {', '.join(groups)}"
+        )
     if origin.task.name == run.config.task.name:
         for name, rules in run.config.rules.items():
             if rules.fine_tuning and name not in given:
@@ -106,24 +107,7 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
     """The run with other values of options, by names like model.d_model."""
-    return replace(run, config=_with_values(run.config, options))
-
-
-def _with_values(config: Any, options: Mapping[str, Any]) -> Any:
-    """A copy of a dataclass with other values of its options and of options of its groups."""
-    groups: dict[str, dict[str, Any]] = {}
-    for option, value in options.items():
-        name, _, name_in_group = option.partition(".")
-        groups.setdefault(name, {})[name_in_group] = value
-    changes = {
-        name: own[""] if "" in own else _with_values(getattr(config, name), own)
-        for name, own in groups.items()
-    }
-    return replace(config, **changes)
-
-
-def _values(config: Config, names: Iterable[str]) -> dict[str, Any]:
-    return {name: operator.attrgetter(name)(config) for name in names}
+    return replace(run, config=run.config.with_options(options))
 
 
 def _dependent_options(config: Config) -> list[str]:

@@ -3,13 +3,15 @@
 Weights may be frozen, or those of another run.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
+from tqdm import tqdm
 
 from tf_transformer import kernels, tasks
 from tf_transformer.config import Config, TrainConfig
@@ -26,6 +28,8 @@ from tf_transformer.tasks.task import Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.training.schedule import TransformerSchedule
 from tf_transformer.training.update import Updater, make_optimizer
+
+_LAYER = re.compile(r"(\w+)/layer_(\d+)/")  # at the start of the name of a weight
 
 
 class Execution(NamedTuple):
@@ -124,9 +128,11 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
 def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     """Gives a new model the weights of its origin; whether it has all, and so the predictions.
 
-    A model of the same task and sizes gets all weights. A different model gets the weights of each
-    layer with the same name and sizes. The encoder must be one of these layers, else an
-    `InputError` is raised. A classifier with other labels has a new head.
+    A model of the same task and sizes gets all weights. A different model gets each weight with the
+    same name and shape. If a stack of layers has another depth, its layers start as layers of the
+    origin at even distances, the first and the last included (Shleifer and Rush 2020). All weights
+    of the encoder must come from the origin, else an `InputError` is raised. A classifier with
+    other labels has a new head.
     """
     source, folder = origin.config, origin.folder.path
     other = origin.model(tasks.for_run(source).build_model)
@@ -134,34 +140,46 @@ def initialize(model: keras.Model, config: Config, origin: Run) -> bool:
     ours = {name: weight for name, weight in by_name(model).items() if not is_adapter(name)}
     same_labels = getattr(other, "labels", ()) == getattr(model, "labels", ())
     same_task = source.task.name == config.task.name
-    of_theirs, of_ours = _parts(theirs), _parts(ours)
-    is_whole = same_task and same_labels and of_theirs == of_ours
-    fitting = {name for name, shapes in of_theirs.items() if of_ours.get(name) == shapes}
+    shapes, of_theirs = ({n: tuple(x.shape) for n, x in w.items()} for w in (ours, theirs))
+    is_whole = same_task and same_labels and shapes == of_theirs
+    depths = _depths(ours), _depths(theirs)
+    names = {name: _in_depth(name, *depths) for name in ours}
+    fitting = {name for name, shape in shapes.items() if of_theirs.get(names[name]) == shape}
     if not same_labels:
-        fitting -= {"head"}
+        fitting = {name for name in fitting if not name.startswith("head/")}
     if config.train.lora and not is_whole:
         raise InputError(
             f"train.lora needs a run with the same task and sizes, and {folder} has others. Train "
             "without train.lora."
         )
-    if not is_whole and "encoder" not in fitting:
+    encoder = {name for name in ours if name.startswith("encoder/")}
+    if not is_whole and not (encoder and encoder <= fitting):
         raise InputError(
             f"train.init_from={folder} cannot start this run: its model ({type(other).__name__}) "
             f"has the layers {_listed(other)}; the model of this run ({type(model).__name__}) has "
             f"{_listed(model)}. Both need an encoder with the same weights."
         )
-    for name, weight in ours.items():
-        if name.partition("/")[0] in fitting:
-            weight.assign(np.asarray(theirs[name]))
+    for stack, count in depths[0].items():
+        if count != (there := depths[1].get(stack, count)):
+            tqdm.write(f"{stack}: {count} layers start as layers of the {there} of {folder}")
+    for name in fitting:
+        ours[name].assign(np.asarray(theirs[names[name]]))
     return is_whole
 
 
-def _parts(weights: Mapping[str, keras.Variable]) -> dict[str, dict[str, tuple[int, ...]]]:
-    """The shapes of weights by name, for each part of the model, such as the encoder."""
-    parts: dict[str, dict[str, tuple[int, ...]]] = {}
-    for name, weight in weights.items():
-        parts.setdefault(name.partition("/")[0], {})[name] = tuple(weight.shape)
-    return parts
+def _depths(names: Iterable[str]) -> dict[str, int]:
+    """The number of layers of each stack, such as the encoder, in a model with these weights."""
+    layers = [(match[1], int(match[2])) for name in names if (match := _LAYER.match(name))]
+    return {stack: number + 1 for stack, number in sorted(layers)}
+
+
+def _in_depth(name: str, depths: Mapping[str, int], of_origin: Mapping[str, int]) -> str:
+    """The name in the origin of a weight, for the numbers of layers here and there."""
+    if not (match := _LAYER.match(name)):
+        return name
+    stack, number, last = match[1], int(match[2]), depths[match[1]] - 1
+    there = round(number * (of_origin.get(stack, 1) - 1) / last) if last else 0
+    return f"{stack}/layer_{there}/{name[match.end() :]}"
 
 
 def _listed(model: keras.Model) -> str:
