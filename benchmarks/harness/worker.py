@@ -13,14 +13,12 @@ import sys
 from collections.abc import Callable
 
 from tf_transformer.machine.heap import keep_freed_memory
-from tf_transformer.machine.imports import import_less
 
 MARK = "result "  # libraries print other lines
 
 
 def main() -> None:
     """Answers all lines of stdin."""
-    import_less()
     keep_freed_memory()
     for line in sys.stdin:
         place, arguments = json.loads(line)

@@ -6,9 +6,8 @@ import sys
 PROGRAM = """
 import sys
 sys.path.insert(0, {folder!r})  # a package jax that says when it is imported
-from tf_transformer.machine.imports import import_less
-import_less()
-import keras
+from tf_transformer.machine.imports import import_tensorflow
+import_tensorflow()
 print("keras")
 import jax
 """

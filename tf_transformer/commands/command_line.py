@@ -29,7 +29,7 @@ from tf_transformer.files.local_paths import (
 )
 from tf_transformer.machine.gpus import explain_full, share_gpus
 from tf_transformer.machine.heap import keep_freed_memory
-from tf_transformer.machine.imports import import_less
+from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
@@ -62,6 +62,7 @@ def run(main: Main, arguments: Sequence[str] | None = None, program: str | None 
         _use_machine(main)
         with without_notices():
             try:
+                import_tensorflow()
                 for_commands()
                 main(*options.pop(_Command(main).repeated, ()), **options)
             except InputError as error:
@@ -76,7 +77,6 @@ def run(main: Main, arguments: Sequence[str] | None = None, program: str | None 
 
 def _use_machine(main: Main) -> None:
     """Settings of this process and its children, before TensorFlow is imported."""
-    import_less()
     keep_freed_memory()
     limit_threads()
     if not _Command(main).has_model:  # a training run may take a whole GPU

@@ -155,7 +155,7 @@ def main(*words: str) -> None:
     if len(folders) != 1 or folders[0].startswith("-"):
         print(USAGE, file=sys.stderr)
         sys.exit(2)
-    _run_module("machine/imports.py")["import_less"]()
+    _run_module("machine/imports.py")["import_tensorflow"]()
     if "--wait" in words:  # the model is being written, and the imports take seconds
         load_text_ops()
         sys.stdin.buffer.readline()
