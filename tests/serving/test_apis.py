@@ -338,7 +338,7 @@ def test_a_full_queue_is_an_error_with_a_time_to_retry(serve, upper):
 
 
 def test_the_limits_are_those_of_the_options(serve, upper):
-    client = serve(upper, limits=Limits(bytes=1000, texts=2, characters=10))
+    client = serve(upper, limits=Limits(request_bytes=1000, texts=2, characters=10))
     assert translate(client, q=["a" * 10] * 2).status_code == 200
     assert translate(client, q=["a"] * 3).status_code == 400
     assert translate(client, q="a" * 11).status_code == 413

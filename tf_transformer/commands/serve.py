@@ -69,8 +69,8 @@ def main(
     given = [f"--{name}" for name, value in decode_options.items() if value is not None]
     if given and not run_dir:
         raise InputError(f"an export has its own search. Leave out {', '.join(given)}.")
-    sizes = {"bytes": max_bytes, "texts": max_texts, "characters": max_characters}
-    for name, value in {**sizes, "queued": max_queued}.items():
+    limits = {"bytes": max_bytes, "texts": max_texts, "characters": max_characters}
+    for name, value in {**limits, "queued": max_queued}.items():
         if value < 1:
             raise InputError(f"--max_{name} must be at least 1, got {value}.")
     keys = read_keys(api_keys) if api_keys else []
@@ -86,7 +86,9 @@ def main(
     from tf_transformer.serving.translations import Translations
 
     languages = languages_of(given_languages, loaded.languages)
-    translations = Translations(loaded, languages, Limits(**sizes), max_queued, keys)
+    translations = Translations(
+        loaded, languages, Limits(max_bytes, max_texts, max_characters), max_queued, keys
+    )
     name = f"{loaded.name}, {' to '.join(languages)}"
     print(f"{name}: {address(listener)} (Ctrl-C ends the server)", flush=True)
     serve(make_app(translations, split_paths(allow_origin)), listener)

@@ -24,7 +24,7 @@ def require_packages(command: str, *modules: str) -> None:
         *first, last = missing
         names = f"{', '.join(first)} and {last}" if first else last
         raise InputError(
-            f"tf-transformer {command} needs {names}: pip install 'tf_transformer[{command}]'"
+            f"the command {command} needs {names}: pip install 'tf_transformer[{command}]'"
         )
 
 

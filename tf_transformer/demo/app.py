@@ -19,7 +19,7 @@ from tf_transformer.serving.requests import Limits, content_type, parse_json, re
 PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = Limits()
 LIMITS_OF_PAGE = {
-    **{"bytes": LIMITS.bytes, "lines": LIMITS.texts, "characters": LIMITS.characters},
+    **{"bytes": LIMITS.request_bytes, "lines": LIMITS.texts, "characters": LIMITS.characters},
     **{"text": 20_000, "upload": 2**22},  # of the text field, in characters; of a file, in bytes
 }
 HEADERS = {
@@ -150,7 +150,7 @@ def read_options(body: dict[str, Any], model: TextModel) -> Options:
 
 def read_texts(body: dict[str, Any], name: str) -> list[str]:
     """Takes the list of texts with a name out of a body."""
-    return LIMITS.read_texts(body.pop(name, None), name)
+    return LIMITS.accept_texts(body.pop(name, None), name)
 
 
 def read_fields(body: dict[str, Any], model: TextModel) -> Options:
@@ -161,7 +161,7 @@ def read_fields(body: dict[str, Any], model: TextModel) -> Options:
         is_known = isinstance(value, str) and (not field.choices or value in ("", *field.choices))
         expected = f"one of {', '.join(field.choices)}" if field.choices else "a text"
         require(is_known, f"Expected {expected} as {name}, got {shown(value)}.")
-        if text := LIMITS.read_text(value, f"The text {name}"):
+        if text := LIMITS.accept_text(value, f"The text {name}"):
             options[name] = text
     return tuple(options.items())
 

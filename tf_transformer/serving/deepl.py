@@ -49,7 +49,7 @@ class DeepL(Api):
         require(not tags, f"The tag_handling {shown(tags)} is not supported.")
         texts = given.get("text")
         texts = [texts] if isinstance(texts, str) else texts
-        texts = self.translations.limits.read_texts(texts, "text")
+        texts = self.translations.limits.accept_texts(texts, "text")
         rows = await self.translations(texts)
         source = self.translations.source.upper()
         shows_count = str(given.get("show_billed_characters")).lower() in ("true", "1")

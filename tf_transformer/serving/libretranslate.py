@@ -38,7 +38,7 @@ class LibreTranslate(Api):
         self.translations.require_key(given.get("api_key"), status=403)
         source, texts = self._read_languages(given), given.get("q")
         is_list = isinstance(texts, list)
-        texts = self.translations.limits.read_texts(texts if is_list else [texts], "q")
+        texts = self.translations.limits.accept_texts(texts if is_list else [texts], "q")
         kind = given.get("format") or "text"
         require(kind == "text", f"The format {shown(kind)} is not supported.")
         most = _whole_number(given, "alternatives")

@@ -42,7 +42,7 @@ class OpenAi(Api):
         given = await self.read(request)
         n = given.get("n")
         require(n in (None, 1), f"This server gives one choice; got {shown(n)} as n.")
-        text = self.translations.limits.read_text(text_of(given.get("messages")), "The message")
+        text = self.translations.limits.accept_text(text_of(given.get("messages")), "The message")
         (translation,) = await self.translations([text])
         answer = {"role": "assistant", "content": translation.texts[0]}
         end = "stop" if translation.complete else "length"
@@ -74,9 +74,9 @@ def text_of(messages: Any) -> str:
     of_user = [x for x in messages if x.get("role") == "user"] if is_chat else []
     require(bool(of_user), "Expected messages with at least one of the role user.")
     content = of_user[-1].get("content")
-    parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    texts = [x.get("text") for x in parts if isinstance(x, dict) and x.get("type") == "text"]
-    are_texts = len(texts) == len(parts) and all(isinstance(text, str) for text in texts)
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [x["text"] for x in parts if isinstance(x, dict) and isinstance(x.get("text"), str)]
+    are_texts = len(texts) == len(parts)
     require(are_texts, f"Expected text as the content of a message, got {shown(content)}.")
     return "\n".join(texts)
 

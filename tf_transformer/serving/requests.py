@@ -19,21 +19,22 @@ from tf_transformer.text.normalization import well_formed
 class Limits:
     """What a server takes: bytes and texts of a request, characters of a text."""
 
-    bytes: int = 2**18
+    request_bytes: int = 2**18
     texts: int = 128
     characters: int = 2000
 
-    def read_texts(self, given: Any, name: str) -> list[str]:
+    def accept_texts(self, given: Any, name: str) -> list[str]:
         """The list of texts in the value of a request with a name."""
         are_texts = isinstance(given, list) and all(isinstance(text, str) for text in given)
         require(are_texts, f"Expected a list of texts as {name}, got {shown(given)}.")
         most, count = self.texts, len(given)
         require(0 < count <= most, f"Expected 1 to {most} {name} in a request, got {count}.")
         return [
-            self.read_text(text, f"Text {number} of {name}") for number, text in enumerate(given, 1)
+            self.accept_text(text, f"Text {number} of {name}")
+            for number, text in enumerate(given, 1)
         ]
 
-    def read_text(self, text: str, called: str) -> str:
+    def accept_text(self, text: str, called: str) -> str:
         """A text of a request, which is not too long."""
         longest, length = self.characters, len(text)
         message = f"{called} has {length:,} characters; at most {longest:,} are allowed."
@@ -45,8 +46,8 @@ class Limits:
         body = b""
         async for chunk in request.stream():
             body += chunk
-            message = f"A request may have at most {self.bytes:,} bytes."
-            require(len(body) <= self.bytes, message, status=413)
+            message = f"A request may have at most {self.request_bytes:,} bytes."
+            require(len(body) <= self.request_bytes, message, status=413)
         return body
 
 
