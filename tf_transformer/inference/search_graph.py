@@ -10,6 +10,7 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
+from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
@@ -75,6 +76,7 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
+        self._kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
@@ -181,6 +183,8 @@ class SearchGraph(text_graph.TextGraph):
     def predictions(self, hypotheses: Hypotheses, text: tf.Tensor) -> Predictions:
         """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions."""
         texts, scores = self.decode(hypotheses, text), hypotheses.scores
+        if self._kept_spans:
+            texts = self._kept_spans(self, hypotheses, text, texts)
         if self.config.distinct and scores.shape[1] != 1:
             texts, scores = _without_repeated(texts, scores)
         count = self.config.num_hypotheses

@@ -1,0 +1,107 @@
+"""The repair of spans that a model lost, changed or repeated."""
+
+import random
+from collections import Counter
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.text.test_kept_spans import SPANS, WORDS
+from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
+from tf_transformer.text.kept_spans import spans
+
+KEPT = KeptSpans(["common"])
+ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
+
+
+@tf.function(reduce_retracing=True)
+def repaired(source, output, ends, weights):
+    def count_words(starts):
+        return tf.cast(tf.strings.split(starts, " ").row_lengths(), tf.int32) - 1
+
+    return KEPT.repair(source, Drawn(output, ends, weights), count_words)
+
+
+def repair(source, output, weights=None, rng=None):
+    """Repairs an output of words, with a diagonal attention or other weights."""
+    words = output.split(" ")
+    ends = [0, *np.cumsum([len(word.encode()) + 1 for word in words]) - 1]
+    shape = len(words), len(source.split(" "))
+    if weights is None:
+        weights = np.eye(*shape) if rng is None else rng.dirichlet(np.ones(shape[1]), shape[0])
+    args = (np.array(ends, np.int32), np.array(weights, np.float32).reshape(shape))
+    return repaired(tf.constant(source), tf.constant(output), *map(tf.constant, args)).numpy().decode()
+
+
+@pytest.mark.parametrize(
+    "source, output, right",
+    [
+        ("Go to https://a.org now .", "Gehe zu https://b.org jetzt .", "Gehe zu https://a.org jetzt ."),
+        ("It weighs 5 kg in all .", "Es wiegt 5 Kilo in allem .", "Es wiegt 5 kg in allem ."),
+        ("Hi {name} , hello", "Hallo Name , hallo", "Hallo {name} , hallo"),
+        ("a {x} b {x} c", "A {x} B {y} C", "A {x} B {x} C"),
+        ("a {x} b", "A {x} {x} B", "A {x} B"),
+        ("a <b>b</b> c", "A B C", "A <b>B</b> C"),
+        ("Nice 🙂", "Schön", "Schön 🙂"),
+        ("{a} b", "b {a}", "b {a}"),
+        ("plain text", "{x} <b>", "{x} <b>"),
+    ],
+)
+def test_a_span_stands_where_the_model_put_its_copy(source, output, right):
+    assert repair(source, output) == right
+
+
+def damaged(parts, rng):
+    """Loses, repeats, changes and moves some parts of a text."""
+    result = []
+    for part in parts:
+        kind = rng.randrange(6)
+        result += {0: [], 1: [part, part], 2: [part[:-1] + "e"], 3: [part[1:]]}.get(kind, [part])
+    if rng.random() < 0.3:
+        rng.shuffle(result)
+    return result
+
+
+def test_each_span_stands_in_the_output_once_for_any_output_and_attention():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    known = [span for kind in SPANS.values() for span in kind]
+    for _ in range(400):
+        parts = [rng.choice(known if rng.random() < 0.4 else WORDS) for _ in range(rng.randrange(9))]
+        gap = rng.choice(["", " "])
+        source, output = gap.join(parts), gap.join(damaged(parts, rng))
+        result = repair(source, output, rng=draws)
+        wanted, counts = Counter(spans(source)), Counter(spans(result))
+        assert {span: counts[span] for span in wanted} == wanted, (source, output, result)
+        if not wanted:
+            assert result == output
+
+
+def tree(rng, depth=3):
+    """The parts of a random well-formed text."""
+    parts = []
+    for _ in range(rng.randrange(1, 4)):
+        opening, closing = rng.choice(ELEMENTS)
+        inner = tree(rng, depth - 1) if depth else []
+        parts += rng.choice([[rng.choice("abc")], [opening, *inner, closing], ["<br/>"]])
+    return parts
+
+
+def tags_parse(text):
+    try:
+        ElementTree.fromstring(f"<r>{''.join(span for span in spans(text) if span[0] == '<')}</r>")
+    except ElementTree.ParseError:
+        return False
+    return True
+
+
+def test_well_formed_markup_stays_well_formed():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    for _ in range(400):
+        parts = tree(rng)
+        text, output = " ".join(parts), " ".join(damaged(parts, rng))
+        for each in (text, output):
+            assert is_well_formed(tf.constant(spans(each), tf.string)).numpy() == tags_parse(each)
+        result = repair(text, output, rng=draws)
+        assert tags_parse(result), (text, output, result)
