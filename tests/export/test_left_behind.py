@@ -25,6 +25,7 @@ VALUES = {
     **{"min_length": 2, "min_length_ratio": 0.5, "no_repeat_ngram_size": 3},
     **{"repetition_penalty": 1.2, "excluded_tokens": ("▁a",), "avoid_unknown": True},
     **{"target_tag": ">>nld<<", "punctuation": "opus", "sampling": True},
+    **{"keep": ("common",)},
     **{"copy_without_letters": True, "lower_capitals": True},
 }
 # What a summary calls an option, if it does not name it.

@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
+from tf_transformer.errors import InputError
 from tf_transformer.inference.text_graph import lengths_of
 from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.text.graph_tokenizer import valid
 from tf_transformer.text.kept_spans import ALONE, CLOSING, REPLACEMENT, TAG, TAG_NAME, pattern_of
-from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
@@ -46,10 +48,20 @@ class KeptSpans:
 
     Args:
         keep: kinds of spans and patterns; see `kept_spans.pattern_of`.
+
+    Raises:
+        InputError: for a pattern that Python or RE2 cannot read.
     """
 
     def __init__(self, keep: Sequence[str]):
         self.pattern = pattern_of(keep)
+        try:
+            self.locate(tf.constant(""))
+        except tf.errors.InvalidArgumentError as error:
+            raise InputError(
+                f"decode.keep has a pattern that RE2 cannot read: {error.message:.300}. RE2 has "
+                "neither lookaround nor references to groups."
+            ) from error
 
     def __call__(
         self, graph: Any, hypotheses: Hypotheses, text: tf.Tensor, outputs: tf.Tensor
@@ -60,6 +72,7 @@ class KeptSpans:
         flat = tf.reshape(outputs, [-1])
         wanted = self.joined_spans(graph.codec["source"].split_tag(rows)[1])
         differs = tf.not_equal(wanted, "") & tf.not_equal(wanted, self.joined_spans(flat))
+        differs &= tf.reshape(hypotheses.lengths, [-1]) > 0  # a missing hypothesis stays empty
 
         def repair() -> tf.Tensor:
             places = tf.where(differs)  # (R, 1)
@@ -113,10 +126,13 @@ class KeptSpans:
         """Repairs an output for a string scalar. `count_tokens` counts the tokens of strings."""
         wanted, given = self.locate(source), self.locate(drawn.output)
         placed = place(source, wanted, given, drawn, count_tokens)
-        texts = divide(drawn.output[None], self.pattern)[0, ::2]
-        plain = tf.strings.reduce_join(tf.concat([wanted.spans, texts], 0), separator=" ")
-        best = tf.where(holds(wanted.spans, self.locate(placed).spans), placed, plain)
-        return tf.where(holds(wanted.spans, given.spans), drawn.output, best)
+        texts = divide(drawn.output[None], self.pattern).flat_values[::2]
+        before_all = tf.strings.reduce_join(tf.concat([wanted.spans, texts], 0), separator=" ")
+        result = tf.strings.reduce_join(wanted.spans, separator=" ")
+        for better in (before_all, valid(placed), drawn.output):  # the first rarely has to do
+            is_right = holds(wanted.spans, self.locate(better).spans)
+            result = tf.where(is_right, better, result)
+        return result
 
 
 def divide(text: tf.Tensor, pattern: str) -> tf.RaggedTensor:
@@ -257,8 +273,8 @@ def _fitting_gap(
 
 def _gaps(output: tf.Tensor) -> tf.Tensor:
     """Between which bytes (n,) of an output a span may stand: bool (n + 1,), not inside words."""
-    behind = tf.concat([output, [_SPACE, _SPACE]], 0)
-    here, following = tf.cast(behind[:-1], tf.int32), tf.cast(behind[1:], tf.int32)
+    padded = tf.pad(tf.cast(output, tf.int32), [[0, 2]], constant_values=_SPACE)
+    here, following = padded[:-1], padded[1:]
     is_mark = _is_one_of(here, b".,;:!?)") & (following == _SPACE)
     is_wide = (here >= _FIRST_WIDE) & (here <= _LAST_WIDE)  # of scripts without spaces
     return (tf.range(tf.size(here)) == 0) | (here == _SPACE) | is_mark | is_wide
@@ -335,9 +351,9 @@ def attention(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
 
 def ends_of_tokens(graph: Any, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     """The bytes of an output after each number of its tokens, int32 (R, T + 1), for ids (R, T)."""
-    rows, longest = tf.unstack(tf.shape(ids))
+    longest = tf.shape(ids)[1]
     of_starts = tf.tile(ids[:, None], [1, longest + 1, 1])
-    lengths = tf.tile(tf.range(longest + 1)[None], [rows, 1])
+    lengths = tf.minimum(tf.range(longest + 1), token_counts(ids)[:, None])
     zeros = tf.zeros(tf.shape(lengths))
     starts = Hypotheses(of_starts, lengths, zeros, zeros)
     sizes = tf.strings.length(graph.decode(starts, text))

@@ -15,7 +15,7 @@ _SPACE = " \t\n\r\f\v\u00a0\u202f\u3000"
 _LETTER = "\\w\u00aa\u00b5\u00ba\u00c0-\u1fff\u2c00-\u2dff\u3040-\ud7ff\uf900-\ufdff"
 
 # Parentheses belong to an address in pairs. It does not end in a punctuation mark.
-_NOT_IN_URL = _SPACE + "<>\"{}|^`()\\\\\u201c\u201d\u201e\u00ab\u00bb\u3001\u3002"
+_NOT_IN_URL = _SPACE + '<>"{}|^`()\\\\\u201c\u201d\u201e\u00ab\u00bb\u3001\u3002'
 _PAIR = rf"\([^{_NOT_IN_URL}]*\)"
 _URL = (
     rf"(?:(?:https?|ftp|file)://|www\.)(?:[^{_NOT_IN_URL}]|{_PAIR})*"
@@ -57,7 +57,9 @@ TAG = rf"</?[A-Za-z][\w:.-]*(?:{_ATTRIBUTE})*{_BLANK}*/?>"
 CLOSING = r"</[^>]*>"
 TAG_NAME = r"^</?([\w:.-]+)[^<]*$"
 # A tag without content: it has a slash, or HTML closes it nowhere.
-ALONE = r"<[^/][^<]*/>|(?i:<(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr))\b[^<]*>"
+ALONE = (
+    r"<[^/][^<]*/>|(?i:<(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr))\b[^<]*>"
+)
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});"
 
 _PICTURE = (
@@ -100,7 +102,9 @@ def pattern_of(keep: Sequence[str]) -> str:
         _require_pattern(pattern)
     kinds = [pattern for name, pattern in KINDS.items() if {name, COMMON} & set(keep)]
     alternatives = [own, [_NOT_KEPT], kinds, [_WORD]]
-    return "|".join(f"({'|'.join(f'(?:{x})' for x in group or [_NEVER])})" for group in alternatives)
+    return "|".join(
+        f"({'|'.join(f'(?:{x})' for x in group or [_NEVER])})" for group in alternatives
+    )
 
 
 def _require_pattern(pattern: str) -> None:
@@ -108,15 +112,18 @@ def _require_pattern(pattern: str) -> None:
     try:
         compiled = re.compile(f"(?:{pattern})", re.ASCII)
     except re.error as error:
-        raise InputError(f"keep has the pattern {pattern!r:.80}, which is wrong: {error}.") from error
+        raise InputError(
+            f"decode.keep has the pattern {pattern!r:.80}, which is wrong: {error}."
+        ) from error
     if compiled.groups:
         raise InputError(
-            f"keep has the pattern {pattern!r:.80}, whose group captures. Write (?:...) for (...)."
+            f"decode.keep has the pattern {pattern!r:.80}, whose group captures. Write (?:...) for "
+            "(...)."
         )
     if compiled.search(""):
         raise InputError(
-            f"keep has the pattern {pattern!r:.80}, which matches an empty text. Write a pattern "
-            "with at least one character."
+            f"decode.keep has the pattern {pattern!r:.80}, which matches an empty text. Write a "
+            "pattern with at least one character."
         )
 
 
