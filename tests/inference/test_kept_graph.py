@@ -12,7 +12,9 @@ import tensorflow as tf
 from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
+from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translator
+from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.text.kept_spans import spans
 
 KEPT = KeptSpans(["common"])
@@ -130,7 +132,8 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals)
     n_best = keeping.n_best(KEPT_TEXTS)
     for text, row in zip(KEPT_TEXTS, n_best, strict=True):
         for prediction in row:
-            assert Counter(spans(prediction.text)) >= Counter(spans(text))
+            wanted, counts = Counter(spans(text)), Counter(spans(prediction.text))
+            assert {span: counts[span] for span in wanted} == wanted
     outputs = keeping.graph().n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
     in_graph = [[text.decode() for text in row if text] for row in outputs]
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
@@ -139,6 +142,16 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals)
 def test_a_pattern_that_re2_cannot_read_is_an_error():
     with pytest.raises(InputError, match="RE2"):
         KeptSpans(["a(?=b)"])
+
+
+def test_only_a_translator_of_one_model_keeps_spans(run):
+    translator = Translator.from_run(run)
+    config = replace(translator.config, keep=("common",))
+    both = Ensemble([translator.model, translator.model])
+    with pytest.raises(InputError, match="one model"):
+        Translator(both, translator.codec, config)
+    with pytest.raises(InputError, match="one model"):
+        TextPredictor(translator.model, translator.codec, config)
 
 
 def test_well_formed_markup_stays_well_formed():

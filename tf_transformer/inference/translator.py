@@ -70,6 +70,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    aligns = True
 
     def __init__(
         self,
