@@ -344,9 +344,16 @@ def _joined(output: tf.Tensor, removed: tf.Tensor, start: tf.Tensor, spans: tf.T
 
 @own_settings()
 def attention(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-    """The attention of targets (R, T) to sources (R, S), float32 (R, T, S): the mean over heads."""
-    weights = model.run((source, shift_right(target))).cross_attention
-    return tf.add_n([tf.cast(tf.reduce_mean(w, 1), tf.float32) for w in weights]) / len(weights)
+    """The attention of targets (R, T) to the text of sources (R, S), float32 (R, T, S).
+
+    It is the mean over layers and heads. The end token gets most attention of words that need none,
+    so it does not count, and the rows sum to 1 without it.
+    """
+    of_layers = model.run((source, shift_right(target))).cross_attention
+    weights = tf.add_n([tf.cast(tf.reduce_mean(w, 1), tf.float32) for w in of_layers])
+    is_text = tf.not_equal(source, EOS_ID) & tf.not_equal(source, PAD_ID)
+    weights *= tf.cast(is_text, tf.float32)[:, None]
+    return tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=2, keepdims=True))
 
 
 def ends_of_tokens(graph: Any, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
