@@ -30,7 +30,8 @@ VALUES = {
 }
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
-REFUSED = ("coverage_penalty", "punctuation", "repetition_penalty", "sampling")  # by CTranslate2
+# By CTranslate2.
+REFUSED = ("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling")
 FILES = ("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json")
 
 

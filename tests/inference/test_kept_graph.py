@@ -56,6 +56,8 @@ def repair(source, output, weights=None, rng=None):
         ("a {x} b", "A {x} {x} B", "A {x} B"),
         ("Nice 🙂", "Schön", "Schön 🙂"),
         ("{a} b", "b {a}", "b {a}"),
+        ("A {x} .", "Ein {x} {x} .", "Ein {x} ."),
+        ("a {x}, b", "A {x}, B {x}, C", "A {x}, B, C"),
     ],
 )
 def test_a_span_stands_where_the_model_put_its_copy(source, output, right):
@@ -66,6 +68,15 @@ def test_lost_tags_stand_beside_the_words_that_stood_beside_them():
     weights = np.eye(5)[[0, 2, 4]]  # A from a, B from b, C from c
     assert repair("a <b> b </b> c", "A B C", weights) == "A <b> B </b> C"
     assert repair("a <b> b </b> c", "B A C", weights[[1, 0, 2]]).count("<b>") == 1
+
+
+def test_a_word_goes_or_stays_whole():
+    """One of 3 letters, or 2 of 3, are a copy of the span by their attention."""
+    for width, right in ((1, "In {x} ist es"), (2, "In {x} es")):
+        ends = np.array([0, 2, 3 + width, 6, 9], np.int32)
+        weights = np.eye(4, dtype=np.float32)[[0, 1, 2, 3]]
+        result = repaired(*map(tf.constant, ("In {x} is it", "In ist es", ends, weights)))
+        assert result.numpy().decode() == right
 
 
 def damaged(parts, rng):

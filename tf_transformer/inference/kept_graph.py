@@ -20,6 +20,8 @@ from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
+_CLOSING = b" .,;:!?)"  # a space, and marks without a space before them
+_IS_LETTER = [chr(code).isalnum() for code in range(0x80)]
 _SPACE, _FIRST_WIDE, _LAST_WIDE = 0x20, 0xE3, 0xE9  # first bytes of U+3000 to U+9FFF
 
 
@@ -187,7 +189,7 @@ def place(
     in_kept = tf.reduce_any(in_given & is_kept[:, None], axis=0)  # (n,)
 
     tokens = _token_ranges(source, wanted, count_tokens)
-    attended = _attended_bytes(drawn, tokens, size) & ~in_kept & ~is_there[:, None]  # (K, n)
+    attended = _attended_bytes(drawn, tokens, output) & ~in_kept & ~is_there[:, None]  # (K, n)
     touches = tf.reduce_any(attended[:, None] & in_given, axis=2) & ~is_kept  # (K, M)
     changed = tf.reduce_any(touches[..., None] & in_given, axis=1)  # (K, n)
     copies = attended | changed
@@ -237,20 +239,34 @@ def _token_ranges(
 
 
 def _attended_bytes(
-    drawn: Drawn, tokens: tuple[tf.Tensor, tf.Tensor], size: tf.Tensor
+    drawn: Drawn, tokens: tuple[tf.Tensor, tf.Tensor], output: tf.Tensor
 ) -> tf.Tensor:
-    """The bytes that a model made of each span: bool (K, size), one run of bytes in each row."""
+    """The bytes (n,) that a model made of each span: bool (K, n), one run of bytes in each row."""
+    size = tf.size(output)
     inside = tf.cast(_marks(*tokens, tf.shape(drawn.weights)[1]), tf.float32)
     share = tf.matmul(inside, drawn.weights, transpose_b=True)  # (K, T)
     last = tf.maximum(tf.shape(share)[1] - 1, 0)
     token = tf.minimum(tf.searchsorted(drawn.ends[1:], tf.range(size), side="right"), last)
-    of_bytes = tf.gather(share, token, axis=1)  # (K, n)
+    of_bytes = _mean_of_words(tf.gather(share, token, axis=1), output)  # (K, n)
     high = of_bytes > ATTENDED
     run = tf.cumsum(tf.cast(~high, tf.int32), axis=1)
     best = tf.where(high, of_bytes, 0.0)
     is_best = high & (best == tf.reduce_max(best, axis=1, keepdims=True))
     best_run = tf.reduce_min(tf.where(is_best, run, size + 1), axis=1, keepdims=True)
     return high & (run == best_run)
+
+
+def _mean_of_words(values: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+    """The mean of values (K, n) over the letters and digits of each word of an output (n,).
+
+    So no part of a word goes alone. Other characters keep their values.
+    """
+    codes = tf.cast(output, tf.int32)
+    is_letter = (codes >= 0x80) | tf.gather(_IS_LETTER, tf.minimum(codes, 0x7F))
+    continues = is_letter & tf.concat([[False], is_letter[:-1]], 0)
+    word = tf.cumsum(tf.cast(~continues, tf.int32)) - 1
+    means = tf.math.unsorted_segment_mean(tf.transpose(values), word, tf.size(output))
+    return tf.transpose(tf.gather(means, word))
 
 
 def _fitting_gap(
@@ -290,9 +306,9 @@ def _inside(given: Located, size: tf.Tensor) -> tf.Tensor:
 
 
 def _with_space(output: tf.Tensor, given: Located) -> tf.Tensor:
-    """The start of each span (M,), or of the space before it if a space follows it, too."""
+    """The start of each span (M,), or of the space before it if a space or a mark follows it."""
     before = _byte_at(output, given.starts - 1, 0) == _SPACE
-    after = _byte_at(output, given.stops, _SPACE) == _SPACE
+    after = _is_one_of(_byte_at(output, given.stops, _SPACE), _CLOSING)
     return tf.where(before & after, given.starts - 1, given.starts)
 
 
@@ -317,7 +333,7 @@ def _spaced(
     follows = (start == stop) & (_byte_at(output, stop, 0) == _SPACE) & had_before & ~had_after
     start, stop = (place + tf.cast(follows, tf.int32) for place in (start, stop))
     left = had_before & ~_is_one_of(_byte_at(output, start - 1, _SPACE), b" (")
-    right = had_after & ~_is_one_of(_byte_at(output, stop, _SPACE), b" .,;:!?)")
+    right = had_after & ~_is_one_of(_byte_at(output, stop, _SPACE), _CLOSING)
     parts = [tf.where(left, " ", ""), wanted.spans, tf.where(right, " ", "")]
     return start, tf.strings.join(parts)
 
