@@ -26,8 +26,8 @@ _EMAIL = r"\w[\w.+-]{0,63}@\w[\w-]*(?:\.\w[\w-]*)+"
 _MINUS, _SPACE_OF_UNIT = "\u2212", " \u00a0\u202f"
 _NUMBER = rf"[+{_MINUS}-]?\d+(?:[.,]\d+)*[{_SPACE_OF_UNIT}]?"
 _LETTERS_OF_UNITS = (
-    "km/h|m/s|[KMG]bit/s|[kcdm\u00b5\u03bcn]?m|[km\u00b5\u03bcn]?g|[mcdh]?l|ha|mph|ms|min|h|[km]?bar|[kMGT]i?B"
-    "|[KMG]bit|[kMG]?Hz|k[VWAJ]|mA|mAh|[kMGT]Wh?|[kM]?cal|[kMh]?Pa|d[Bb]|ppm|px|pt|dpi"
+    "km/h|m/s|[KMG]bit/s|[kcdm\u00b5\u03bcn]?m|[km\u00b5\u03bcn]?g"
+    "|[mcdh]?l|ha|mph|ms|min|h|[km]?bar|[kMGT]i?B|[KMG]bit|[kMG]?Hz|k[VWAJ]|mA|mAh|[kMGT]Wh?|[kM]?cal|[kMh]?Pa|d[Bb]|ppm|px|pt|dpi"
 )
 _UNIT = rf"(?:[kcdm]?m[²³]|(?:{_LETTERS_OF_UNITS}|°[CF])\b)"
 
@@ -82,7 +82,7 @@ KINDS = {
 # What no span starts in: a number with a unit before another letter, a percentage, a word.
 _NOT_KEPT = rf"{_NUMBER}{_UNIT}[{_LETTER}]|\d[\d.,]*[{_SPACE_OF_UNIT}]?%"
 _WORD = f"[{_LETTER}]+"
-_NEVER = r"[^\x00-􏿿]"
+_NEVER = "[^\\x00-\U0010ffff]"  # matches no character
 REPLACEMENT = "\\2\\4\0\\1\\3\0"
 """In place of each match of `pattern_of`: what is no span, a NUL, the span, and a NUL."""
 
