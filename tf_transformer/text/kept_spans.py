@@ -27,7 +27,8 @@ _MINUS, _SPACE_OF_UNIT = "\u2212", " \u00a0\u202f"
 _NUMBER = rf"[+{_MINUS}-]?\d+(?:[.,]\d+)*[{_SPACE_OF_UNIT}]?"
 _LETTERS_OF_UNITS = (
     "km/h|m/s|[KMG]bit/s|[kcdm\u00b5\u03bcn]?m|[km\u00b5\u03bcn]?g"
-    "|[mcdh]?l|ha|mph|ms|min|h|[km]?bar|[kMGT]i?B|[KMG]bit|[kMG]?Hz|k[VWAJ]|mA|mAh|[kMGT]Wh?|[kM]?cal|[kMh]?Pa|d[Bb]|ppm|px|pt|dpi"
+    "|[mcdh]?l|ha|mph|ms|min|h|[km]?bar|[kMGT]i?B|[KMG]bit|[kMG]?Hz|k[VWAJ]"
+    "|mA|mAh|[kMGT]Wh?|[kM]?cal|[kMh]?Pa|d[Bb]|ppm|px|pt|dpi"
 )
 _UNIT = rf"(?:[kcdm]?m[²³]|(?:{_LETTERS_OF_UNITS}|°[CF])\b)"
 
