@@ -13,7 +13,7 @@ from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
 from tf_transformer.inference.text_predictor import TextPredictor
-from tf_transformer.inference.translator import Translator
+from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.text.kept_spans import spans
 
@@ -22,24 +22,23 @@ ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
 
 
 @tf.function(reduce_retracing=True)
-def repaired(source, output, ends, weights):
+def repaired(source, output, ends, weights, fixed):
     def count_words(starts):
+        starts = tf.strings.regex_replace(starts, "(<[^>]*>)", r" \1 ")
         return tf.cast(tf.strings.split(starts).row_lengths(), tf.int32)
 
-    return KEPT.repair(source, Drawn(output, ends, weights), count_words)
+    return KEPT.repair(source, Drawn(output, ends, weights, fixed), count_words)
 
 
-def repair(source, output, weights=None, rng=None):
+def repair(source, output, weights=None, rng=None, fixed=0):
     """Repairs an output of words, with a diagonal attention or other weights."""
     words = output.split(" ")
     ends = [0, *np.cumsum([len(word.encode()) + 1 for word in words]) - 1]
     shape = len(words), len(source.split(" "))
     if weights is None:
         weights = np.eye(*shape) if rng is None else rng.dirichlet(np.ones(shape[1]), shape[0])
-    args = (np.array(ends, np.int32), np.array(weights, np.float32).reshape(shape))
-    return (
-        repaired(tf.constant(source), tf.constant(output), *map(tf.constant, args)).numpy().decode()
-    )
+    args = source, output, np.array(ends, np.int32), np.float32(weights), np.int32(fixed)
+    return repaired(*map(tf.constant, args)).numpy().decode()
 
 
 @pytest.mark.parametrize(
@@ -70,12 +69,42 @@ def test_lost_tags_stand_beside_the_words_that_stood_beside_them():
     assert repair("a <b> b </b> c", "B A C", weights[[1, 0, 2]]).count("<b>") == 1
 
 
+@pytest.mark.parametrize(
+    ("source", "attended", "right"),
+    [
+        ("a <b>b</b> c", [0, 2, 4], "A <b>B</b> C"),
+        ("<b>a b</b> c", [1, 2, 4], "<b>A B</b> C"),
+        ("<b>a b</b> c", [2, 1, 4], "<b>A B</b> C"),
+        ("a <i><b>b</b></i> c", [0, 3, 6], "A <i><b>B</b></i> C"),
+        ("a <b></b> b c", [0, 3, 4], "A <b></b> B C"),
+        ("a <b>b</b> c", [4, 2, 0], "A <b>B</b> C"),
+    ],
+)
+def test_a_lost_element_encloses_what_became_of_its_content(source, attended, right):
+    size = len(source.replace("<", " <").replace(">", "> ").split())
+    assert repair(source, "A B C", np.eye(size)[attended]) == right
+
+
+def test_a_prefix_stays_and_all_spans_of_the_text_follow():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    known = [span for kind in SPANS.values() for span in kind]
+    for _ in range(400):
+        parts = [rng.choice(known if rng.random() < 0.4 else WORDS) for _ in range(8)]
+        source, output = " ".join(parts), " ".join(damaged(parts, rng))
+        start = output[: rng.randrange(len(output) + 1)] if rng.random() < 0.5 else ""
+        fixed = len(start.encode())
+        result = repair(source, output, rng=draws, fixed=fixed)
+        assert result.startswith(start), (source, output, result)
+        assert Counter(spans(result)) >= Counter(spans(source)), (source, output, result)
+
+
 def test_a_word_goes_or_stays_whole():
     """One of 3 letters, or 2 of 3, are a copy of the span by their attention."""
     for width, right in ((1, "In {x} ist es"), (2, "In {x} es")):
         ends = np.array([0, 2, 3 + width, 6, 9], np.int32)
         weights = np.eye(4, dtype=np.float32)[[0, 1, 2, 3]]
-        result = repaired(*map(tf.constant, ("In {x} is it", "In ist es", ends, weights)))
+        args = "In {x} is it", "In ist es", ends, weights, np.int32(0)
+        result = repaired(*map(tf.constant, args))
         assert result.numpy().decode() == right
 
 
@@ -153,6 +182,54 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals)
 def test_a_pattern_that_re2_cannot_read_is_an_error():
     with pytest.raises(InputError, match="RE2"):
         KeptSpans(["a(?=b)"])
+
+
+def test_a_text_of_spans_alone_is_its_own_translation(run):
+    translator = Translator.from_run(run, keep="common")
+    assert translator(["{a}  <b>🙂</b>", "7 {a}"]) == [
+        *(Translation("{a}  <b>🙂</b>", 0.0), Translation("7 {a}", 0.0))
+    ]
+
+
+def test_a_prefix_stays_in_python_and_in_the_graph(run):
+    translator = Translator.from_run(run, keep=("common",), num_hypotheses=2)
+    texts, prefixes = ["twenty {a} <b>one</b>"] * 4, ["", "{b} ein", "<b>ein", "zw "]
+    n_best = translator.n_best(texts, prefixes=prefixes)
+    for prefix, row in zip(prefixes, n_best, strict=True):
+        for prediction in row:
+            assert prediction.text.startswith(prefix.rstrip())
+            counts = Counter(spans(prediction.text))
+            assert counts["{a}"] == counts["<b>"] == counts["</b>"] == 1
+    columns = {"prefix": prefixes}
+    given = [tf.constant(columns[kind.name]) for kind in translator.graph().inputs]
+    outputs = translator.graph().n_best(tf.constant(texts), *given)["translations"].numpy()
+    in_graph = [[text.decode() for text in row if text] for row in outputs]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_spans_behind_the_end_of_a_cut_text_stand_in_its_translation(run):
+    translator = Translator.from_run(run, keep="common", max_source_length=8)
+    text = "<b>" + "twenty-one " * 20 + "</b> {a}"
+    (translation,) = translator([text])
+    assert translation.cut
+    assert spans(translation.text) == spans(text)
+
+
+def test_small_letters_of_a_span_do_not_hide_that_a_text_is_in_capitals(run):
+    plain = Translator.from_run(run)
+    translator = Translator(
+        *(plain.model, plain.codec, replace(plain.config, keep=("common",))), lower_capitals=True
+    )
+    upper, usual = translator(["TWENTY {a} ONE", "Twenty {a} one"])
+    assert upper.text == usual.text.upper().replace("{A}", "{a}")
+
+
+@pytest.mark.parametrize("span", ["{}", "<b>", "🙂", "5 km "])
+def test_any_number_of_spans_stand_in_the_translation(run, span):
+    translator = Translator.from_run(run, keep="common")
+    text = "twenty " + span * 20_000
+    (translation,) = translator([text])
+    assert spans(translation.text) == spans(text)
 
 
 def test_only_a_translator_of_one_model_keeps_spans(run):

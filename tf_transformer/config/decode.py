@@ -99,7 +99,7 @@ class DecodeConfig:
     no_repeat_ngram_size: int = search(0, not_negative, int32, off=0, formats=(CT2,))
     repetition_penalty: float = search(1.0, at_least_one, off=1.0)
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
-    keep: tuple[str, ...] = search((), off=(), common=True)
+    keep: tuple[str, ...] | str = search((), off=(), common=True)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True
@@ -123,6 +123,8 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check(self, "decode")
+        if isinstance(self.keep, str):  # one text stands for a list of it
+            object.__setattr__(self, "keep", (self.keep,) if self.keep else ())
         if not self.sampling and self.num_hypotheses > self.beam_size:
             raise InputError(
                 f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "

@@ -17,7 +17,6 @@ from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
 from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
-from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.normalization import clean
@@ -40,7 +39,6 @@ class TextPredictor(predictor.Predictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
-        aligns: whether predictions say the same as their texts, so that `DecodeConfig.keep` holds.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -49,7 +47,6 @@ class TextPredictor(predictor.Predictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
-    aligns: ClassVar[bool] = False
     _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -66,11 +63,6 @@ class TextPredictor(predictor.Predictor):
             tags = codec["source"].tags
             if config.target_tag not in tags:
                 raise InputError(_unknown_tag(config.target_tag, tags))
-        if config.keep and not (self.aligns and len(members_of(model)) == 1):
-            raise InputError(
-                "decode.keep needs a translator of one model, whose attention shows where spans of "
-                f"the text stand in the output; got {list(config.keep)}. Leave out --keep."
-            )
         super().__init__(model, codec, config)
         graph = self._graph
         self.optional_inputs = graph.inputs
@@ -86,7 +78,7 @@ class TextPredictor(predictor.Predictor):
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and fields of their problems."""
-        return lambda text, *ids: self._graph.predictions(search(*ids), text)
+        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids[1:])
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration; XLA needs `static_shapes`."""

@@ -81,11 +81,13 @@ KINDS = {
 """The patterns of each kind of span, by the name that an option gives it."""
 
 # What no span starts in: a number with a unit before another letter, a percentage, a word.
-_NOT_KEPT = rf"{_NUMBER}{_UNIT}[{_LETTER}]|\d[\d.,]*[{_SPACE_OF_UNIT}]?%"
+_NOT_KEPT = rf"{_NUMBER}{_UNIT}[{_LETTER}]|\d+(?:[.,]\d+)*[{_SPACE_OF_UNIT}]?%"
 _WORD = f"[{_LETTER}]+"
 _NEVER = "[^\\x00-\U0010ffff]"  # matches no character
 REPLACEMENT = "\\2\\4\0\\1\\3\0"
 """In place of each match of `pattern_of`: what is no span, a NUL, the span, and a NUL."""
+WITHOUT_SPAN = r"\2\4"
+"""In place of each match of `pattern_of`: what is no span."""
 
 
 def pattern_of(keep: Sequence[str]) -> str:
@@ -138,6 +140,16 @@ def spans(text: str, keep: Sequence[str] = (COMMON,)) -> list[str]:
         ['AB-12', 'me@a.org']
     """
     return [span for span in divide(text, pattern_of(keep))[1::2] if span]
+
+
+def without_spans(text: str, keep: Sequence[str] = (COMMON,)) -> str:
+    """A text without its spans.
+
+    Example:
+        >>> without_spans("Hello {name}!")
+        'Hello !'
+    """
+    return re.sub(pattern_of(keep), WITHOUT_SPAN, text, flags=re.ASCII)
 
 
 def divide(text: str, pattern: str) -> list[str]:
