@@ -1,0 +1,36 @@
+"""Sentences of texts as TensorFlow operations, with the rules of `splitting`."""
+
+import tensorflow as tf
+
+from tf_transformer.text.splitting import MARK, MARKS, Rules, boundaries
+
+
+def split_sentences(text: tf.Tensor, language: str = "") -> tf.RaggedTensor:
+    """Divides strings (B,), valid UTF-8 without NUL, as `SentenceSplitter.split`: string (B, None).
+
+    Example:
+        >>> split_sentences(tf.constant(["Tom left. Mary stayed."]), "en").to_list()
+        [[b'Tom left.', b' ', b'Mary stayed.']]
+    """
+    for pattern, replacement in MARKS:
+        text = tf.strings.regex_replace(text, pattern, replacement)
+    pieces = tf.strings.split(text, MARK)
+    words, spaces = pieces[:, ::2], pieces[:, 1::2]
+    places = tf.strings.join(
+        [words[:, :-1].flat_values, spaces.flat_values, words[:, 1:].flat_values], MARK
+    )
+    marked = tf.strings.join([MARK, spaces.flat_values, MARK])
+    spaces = spaces.with_flat_values(
+        tf.where(_first_match(places, boundaries(language)), marked, spaces.flat_values)
+    )
+    spaces = tf.concat([spaces, tf.fill([words.nrows(), 1], "")], axis=1)  # after the last word
+    joined = words.with_flat_values(tf.strings.join([words.flat_values, spaces.flat_values]))
+    return tf.strings.split(tf.strings.reduce_join(joined, axis=1), MARK)
+
+
+def _first_match(strings: tf.Tensor, rules: Rules) -> tf.Tensor:
+    """The values of the first rules that match strings (P,), else False: bool (P,)."""
+    values = tf.zeros(tf.shape(strings), tf.bool)
+    for pattern, value in reversed(rules):
+        values = tf.where(tf.strings.regex_full_match(strings, pattern), value, values)
+    return values
