@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self, TypeVar
 
@@ -23,7 +24,7 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
-from tf_transformer.run.run import Run
+from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -52,6 +53,7 @@ class Prediction(NamedTuple):
     text: str
     score: float
     notices: tuple[Notice, ...] = ()  # what it may have lost, in the order of `Notice`
+    parts: int = 1  # number of sentences that were predicted one by one, with `config.split`
 
     @property
     def cut(self) -> bool:
@@ -373,7 +375,11 @@ def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     """
     task = TASKS.get(run.config.task.name).with_options(run.config.task)
     model = run.model(task.build_model)
-    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)
+    decode = run.config.decode
+    if decode.split != "none" and not decode.split_language:
+        language, *_ = direction_of(run.config) or [""]
+        decode = replace(decode, split_language=language)
+    return task.predictor(model, run.codec, decode).with_dtype(dtype)
 
 
 def predictions_of(
@@ -404,7 +410,10 @@ def with_notices(
     """Adds the notices of texts and their translations to a row of translations for each text."""
     return [
         [
-            prediction._replace(notices=prediction.notices + of_translation(text, prediction.text))
+            prediction._replace(
+                notices=prediction.notices
+                + of_translation(text, prediction.text, is_divided=prediction.parts > 1)
+            )
             for prediction in row
         ]
         for text, row in zip(texts, rows, strict=True)

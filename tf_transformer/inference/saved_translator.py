@@ -125,9 +125,14 @@ class SavedTranslator:
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        return with_notices(
-            texts, list(map(predictions_of, translations, scores, cut, truncated & ~cut))
-        )
+        rows = list(map(predictions_of, translations, scores, cut, truncated & ~cut))
+        if "parts" in outputs:  # with `DecodeConfig.split`
+            counts = outputs["parts"].tolist()
+            rows = [
+                [prediction._replace(parts=count) for prediction in row]
+                for row, count in zip(rows, counts, strict=True)
+            ]
+        return with_notices(texts, rows)
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

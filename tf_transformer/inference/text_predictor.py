@@ -39,6 +39,7 @@ class TextPredictor(predictor.Predictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
+        divides: whether it divides texts into sentences, with `config.split`.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -47,6 +48,7 @@ class TextPredictor(predictor.Predictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
+    divides: ClassVar[bool] = False
     _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -55,6 +57,11 @@ class TextPredictor(predictor.Predictor):
             raise InputError(
                 f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
                 "number of tokens in the vocabulary."
+            )
+        if config.split != "none" and not self.divides:
+            raise InputError(
+                f"expected decode.split none, got {config.split}: a {type(self).__name__} reads "
+                "whole texts. Leave out decode.split."
             )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
@@ -252,6 +259,8 @@ class TextPredictor(predictor.Predictor):
         best = [row[0] for row in n_best]
         flags: dict[str, list] = {"cut": [x.cut for x in best]}
         flags["truncated"] = [x.truncated for x in best]
+        if self.config.split != "none":
+            flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}

@@ -1,0 +1,94 @@
+"""Texts of several sentences: each sentence is translated alone, and spaces and line ends stay."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.translator import Translator
+
+SENTENCES = ["Twenty-one.", "Seven!", "Two hundred and twelve?", "17.", "He said Mr. Seven…"]
+SPACES = [" ", "\n", "\r\n\n", "  ", "\u2028"]
+TEXTS = ["", " \n", "One", "Seven! Twenty-one.", "\n Seven.\nTwo.\n", "七。二十。", "Mr. One left."]
+
+
+@pytest.fixture(scope="module")
+def whole(run):
+    return Translator.from_run(run, beam_size=3, num_hypotheses=3, max_length=6)
+
+
+@pytest.fixture(scope="module")
+def splitting(whole):
+    options = replace(whole.config, split="sentences", split_language="en")
+    return Translator(whole.model, whole.codec, options)
+
+
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=5), st.data())
+def test_a_text_is_translated_as_its_sentences_with_its_spaces(whole, splitting, sentences, data):
+    spaces = [data.draw(st.sampled_from(SPACES)) for _ in sentences[1:]] + [""]
+    text = "".join(map("".join, zip(sentences, spaces, strict=True)))
+    expected = whole.n_best(sentences)
+    best, *others = splitting.n_best([text])[0]
+    translations = [row[0].text for row in expected]
+    assert best.text == "".join(map("".join, zip(translations, spaces, strict=True)))
+    assert best.parts == len(sentences)
+    assert best.score == pytest.approx(np.mean([row[0].score for row in expected]), abs=1e-4)
+    scores = [best.score, *(other.score for other in others)]
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_the_graph_gives_the_same(splitting):
+    found, graph = splitting.n_best(TEXTS), splitting.graph(jit_compile=False)
+    outputs = graph.predict(tf.constant(TEXTS))
+    assert [x.decode() for x in outputs["translation"].numpy()] == [row[0].text for row in found]
+    assert outputs["parts"].numpy().tolist() == [row[0].parts for row in found]
+    assert outputs["truncated"].numpy().tolist() == [row[0].truncated for row in found]
+    np.testing.assert_allclose(outputs["score"], [row[0].score for row in found], atol=1e-4)
+    of_all = graph.n_best(tf.constant(TEXTS))
+    for texts, row in zip(of_all["translations"].numpy(), found, strict=True):
+        assert [x.decode() for x in texts[: len(row)]] == [x.text for x in row]
+
+
+def test_white_space_stays_and_parts_are_counted(splitting):
+    best = splitting(TEXTS)
+    assert [x.parts for x in best] == [0, 0, 1, 2, 2, 2, 1]
+    assert [x.text for x in best[:2]] == TEXTS[:2]
+    assert best[4].text.startswith("\n ")
+    assert best[4].text.endswith("\n")
+
+
+def test_a_text_with_a_prefix_stays_whole(whole, splitting):
+    text, prefix = "Seven! Twenty-one.", "ein"
+    (best,), (expected,) = (x([text], [prefix]) for x in (splitting, whole))
+    assert (best.text, best.parts) == (expected.text, 1)
+    assert splitting([text], [""]) == splitting([text])
+
+
+def test_notices_are_those_of_the_sentences(splitting):
+    assert Notice.SEVERAL_SENTENCES not in splitting(["Seven. Twenty-one."])[0].notices
+    assert Notice.SEVERAL_LINES not in splitting(["Seven.\nTwenty-one."])[0].notices
+
+
+def test_a_sentence_does_not_depend_on_the_other_texts(splitting):
+    assert [splitting([text])[0].text for text in TEXTS] == [x.text for x in splitting(TEXTS)]
+
+
+def test_progress_counts_texts(splitting):
+    calls = []
+    splitting(TEXTS, progress=lambda inputs, tokens: calls.append((inputs, tokens)))
+    assert sum(inputs for inputs, _ in calls) == 5
+    assert sum(tokens for _, tokens in calls) > 0
+
+
+def test_the_saved_model_gives_the_same(splitting, tmp_path):
+    splitting.save(tmp_path / "1")
+    saved, found = Translator.load(tmp_path / "1").n_best(TEXTS), splitting.n_best(TEXTS)
+    for row, expected in zip(saved, found, strict=True):
+        assert [(x.text, x.parts) for x in row] == [(x.text, x.parts) for x in expected]
+    several = {Notice.SEVERAL_LINES, Notice.SEVERAL_SENTENCES}
+    assert not several & {notice for row in saved for notice in row[0].notices}
