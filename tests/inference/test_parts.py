@@ -92,3 +92,34 @@ def test_the_saved_model_gives_the_same(splitting, tmp_path):
         assert [(x.text, x.parts) for x in row] == [(x.text, x.parts) for x in expected]
     several = {Notice.SEVERAL_LINES, Notice.SEVERAL_SENTENCES}
     assert not several & {notice for row in saved for notice in row[0].notices}
+
+
+@pytest.fixture(scope="module")
+def narrow(whole):
+    options = replace(whole.config, split="sentences", split_language="en", max_source_length=16)
+    return Translator(whole.model, whole.codec, options)
+
+
+CLAUSES = ["two hundred", "seven,", "twenty-one;", "nine: “", "十二，", "three thousand"]
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.sampled_from(CLAUSES), max_size=12).map(" ".join), max_size=3))
+def test_a_long_sentence_is_divided_at_clauses_and_nothing_is_dropped(narrow, texts):
+    graph = narrow.graph(jit_compile=False)
+    parts, (of_parts,) = graph.divide(tf.constant(texts, tf.string))
+    joined = [b""] * len(texts)
+    for part, after, text in zip(*(x.numpy() for x in parts[:3]), strict=True):
+        joined[text] += part + after
+    assert [text.decode() for text in joined] == texts
+    assert of_parts.numpy().tolist() == parts.texts.numpy().tolist()
+    assert not graph.encode(of_parts)[1].numpy().any()  # cut
+    translations = narrow(texts)
+    assert not any(x.cut for x in translations)
+    assert [x.parts for x in translations] == parts.counts.numpy().tolist()
+
+
+def test_a_sentence_that_fits_stays_whole(narrow):
+    found = narrow(["seven,", "seven, " * 20 + "end"])
+    assert found[0].parts == 1
+    assert found[1].parts > 3

@@ -53,7 +53,7 @@ class Prediction(NamedTuple):
     text: str
     score: float
     notices: tuple[Notice, ...] = ()  # what it may have lost, in the order of `Notice`
-    parts: int = 1  # number of sentences that were predicted one by one, with `config.split`
+    parts: int = 1  # that were predicted one by one, with `config.split`
 
     @property
     def cut(self) -> bool:

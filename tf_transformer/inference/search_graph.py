@@ -11,7 +11,7 @@ from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
-from tf_transformer.inference.parts import Parts, join_parts, parts_of
+from tf_transformer.inference.parts import Parts, divide_long, join_parts, parts_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
@@ -47,8 +47,8 @@ class SearchGraph(text_graph.TextGraph):
 
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
     `truncated` marks these rows, and rows whose best prediction reached its length limit. With
-    `config.split`, the output `parts` counts the sentences of each row, and a row is marked if one
-    of its sentences is.
+    `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
+    its parts is.
 
     A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
     `encode_prefix`, `decode` and `endpoints`.
@@ -149,6 +149,8 @@ class SearchGraph(text_graph.TextGraph):
             if kind.name in named:
                 whole |= tf.not_equal(named[kind.name], "")
         parts = parts_of(rest, whole, self.config.split_language)
+        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        parts = divide_long(parts, whole, self.count_tokens, room)
         tags = tf.gather(
             tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
         )
@@ -157,6 +159,14 @@ class SearchGraph(text_graph.TextGraph):
             values = tf.gather(named[kind.name], parts.text_of)
             of_parts.append(tf.zeros_like(values) if kind.into == "source" else values)
         return parts, of_parts
+
+    def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
+        """The numbers of tokens of strings (B,) without the end token, int32 (B,).
+
+        For a text that would be cut, the result is the largest number without a cut, plus one.
+        """
+        ids, cut = self.encode(self.clean(text)[0])
+        return text_graph.lengths_of(ids) - 1 + tf.cast(cut, tf.int32)
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""

@@ -127,7 +127,9 @@ class Translator(TextPredictor):
                 texts[number, place] = prediction.text.encode()
                 scores[number, place] = prediction.score
             notices[text] |= set(row[0].notices)
-        joined = (x.numpy() for x in join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores)))
+        joined = (
+            x.numpy() for x in join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores))
+        )
         return [
             [
                 prediction._replace(

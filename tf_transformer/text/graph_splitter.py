@@ -19,10 +19,17 @@ def split_sentences(text: tf.Tensor, language: str = "") -> tf.RaggedTensor:
     places = tf.strings.join(
         [words[:, :-1].flat_values, spaces.flat_values, words[:, 1:].flat_values], MARK
     )
+    return split_at(words, spaces, _first_match(places, boundaries(language)))
+
+
+def split_at(words: tf.RaggedTensor, spaces: tf.RaggedTensor, is_end: tf.Tensor) -> tf.RaggedTensor:
+    """Joins words (B, None) with the spaces between them, except at some spaces: string (B, None).
+
+    The items are a text, the space after it, the next text, and so on. `is_end`, bool, has a value
+    for each of the flat values of `spaces`.
+    """
     marked = tf.strings.join([MARK, spaces.flat_values, MARK])
-    spaces = spaces.with_flat_values(
-        tf.where(_first_match(places, boundaries(language)), marked, spaces.flat_values)
-    )
+    spaces = spaces.with_flat_values(tf.where(is_end, marked, spaces.flat_values))
     spaces = tf.concat([spaces, tf.fill([words.nrows(), 1], "")], axis=1)  # after the last word
     joined = words.with_flat_values(tf.strings.join([words.flat_values, spaces.flat_values]))
     return tf.strings.split(tf.strings.reduce_join(joined, axis=1), MARK)

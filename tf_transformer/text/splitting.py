@@ -26,6 +26,12 @@ MARKS = (
     (r"\x00\x00$", ""),
     ("\\x00([ \u00a0\u202f])\\x00([»”]+)(\\x00|$)", r"\1\2\3"),  # French quotation marks
 )
+# Marks that divide a long sentence into clauses, as in `MARKS`.
+CLAUSE_MARKS = (
+    (f"""([,;:،؛–—]["'”’»)\\]]*)({WHITE_SPACE}+)""", rf"\1{MARK}\2{MARK}"),
+    (r"([，、；：])([^\x00])", rf"\1{MARK}{MARK}\2"),
+)
+WORD_MARKS = MARKS[:1]
 _LINE_ENDS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
 _OPENING = r"""["'“”„‟‘’‚‛«»‹›(\[{¿¡*_\-–—]*"""
 _CLOSING = "[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}*_]*"
