@@ -37,8 +37,8 @@ def divide_long(
     """Divides parts with more than `room` tokens at clauses, and clauses of many tokens at spaces.
 
     The new parts have at most `room` tokens, unless a word has more. Most have about half of
-    `room`: this bound needs no loop over the clauses. The texts that bool (B,) `whole` marks stay whole. `count_tokens` is a
-    function of strings (R,) to the numbers of their tokens, int32 (R,).
+    `room`: this bound needs no loop over the clauses. The texts that bool (B,) `whole` marks stay
+    whole. `count_tokens` is a function of strings (R,) to the numbers of their tokens, int32 (R,).
     """
     # A token stands for at least one byte; rules of punctuation may add some bytes.
     may_be_long = (2 * tf.strings.length(parts.texts) >= room) & ~tf.gather(whole, parts.text_of)
