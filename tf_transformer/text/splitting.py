@@ -91,14 +91,10 @@ class SentenceSplitter:
         for pattern, replacement in MARKS:
             text = re.sub(pattern, replacement, text)
         pieces = text.split(MARK)
-        sentences = pieces[:1]
         for place in range(1, len(pieces), 2):
-            before, space, after = pieces[place - 1 : place + 2]
-            if self._ends(MARK.join((before, space, after))):
-                sentences += [space, after]
-            else:
-                sentences[-1] += space + after
-        return sentences
+            if self._ends(MARK.join(pieces[place - 1 : place + 2])):
+                pieces[place] = MARK + pieces[place] + MARK
+        return "".join(pieces).split(MARK)
 
     def _ends(self, place: str) -> bool:
         """Whether a sentence ends at a word, NUL, a space, NUL and the next word."""
