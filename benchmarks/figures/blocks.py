@@ -178,7 +178,11 @@ def kernel_thresholds() -> str:
 def _side_by_side(entry: str, keys: Sequence[str]) -> dict[tuple, list[dict[str, Any]]]:
     """The rows of all results of kernels, by their keys; {} for a row that a result lacks."""
     results = [
-        {tuple(row[key] for key in keys): row for row in read(name)[entry]}
+        {
+            tuple(row[key] for key in keys): row
+            for part in (name.replace("kernels", "kernel_thresholds"), name)
+            for row in read(part).get(entry, [])
+        }
         for name in KERNEL_RESULTS
     ]
     return {key: [result.get(key, {}) for result in results] for key in results[0]}

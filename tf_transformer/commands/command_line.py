@@ -29,7 +29,6 @@ from tf_transformer.files.local_paths import (
 )
 from tf_transformer.machine.gpus import explain_full, share_gpus
 from tf_transformer.machine.heap import keep_freed_memory
-from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.machine.keras_settings import for_commands
 from tf_transformer.machine.limits import limit_threads
 from tf_transformer.registry import OPTIONS, options_of
@@ -62,7 +61,6 @@ def run(main: Main, arguments: Sequence[str] | None = None, program: str | None 
         _use_machine(main)
         with without_notices():
             try:
-                import_tensorflow()
                 for_commands()
                 main(*options.pop(_Command(main).repeated, ()), **options)
             except InputError as error:

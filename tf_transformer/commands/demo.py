@@ -12,6 +12,7 @@ from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import split_paths
+from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def load(
         folders = pretrained()
     runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
 
+    import_tensorflow()
     from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
 
     models: list[DemoModel] = [RunModel(run, dtype) for run in runs]

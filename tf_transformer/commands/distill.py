@@ -43,7 +43,6 @@ FIELDS = ("source", "target")
 # Of a student whose layers know something: below the rate of random weights, and above that of
 # fine-tuning, 0.1, because some layers are missing.
 LEARNING_RATE = 0.5
-LANGUAGES = ("data.source_language", "data.target_language")
 
 
 def main(
@@ -132,7 +131,7 @@ def student(teacher: Run, own: Config, given: Collection[str] | None) -> tuple[C
     shared = [name for name in rules if rules[name].from_origin != "free"]
     taken = there.values(name for name in shared if name.startswith(groups) and name not in kept)
     if there.data.target_language != corpora.SEVERAL:
-        pair = zip(LANGUAGES, corpora.directions(there)[0], strict=True)
+        pair = zip(corpora.LANGUAGES, corpora.directions(there)[0], strict=True)
         taken |= {name: language or "" for name, language in pair if name in taken}
     config = own.with_options(taken)
     differing = [

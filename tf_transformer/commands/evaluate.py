@@ -16,6 +16,7 @@ from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.files.writing import one_line
+from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.registry import options_of
 from tf_transformer.run.run import Run
 
@@ -86,6 +87,7 @@ def main(
     if baseline and not hypotheses:
         raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
 
+    import_tensorflow()
     from tf_transformer import tasks
 
     kind = tasks.get(task).with_options(options).with_metrics(*split_paths(metric))

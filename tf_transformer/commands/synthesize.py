@@ -13,6 +13,7 @@ from tf_transformer.files.reading import read_lines
 from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
+from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
 
 MIN_SCORE, MAX_RATIO = -2.0, 3.0
@@ -64,6 +65,7 @@ def main(
         stream = Stream([text], [output], window, resume=True)
         stream.depends_on({}, origin)
 
+        import_tensorflow()
         from tf_transformer.inference.predictor import load_predictor
         from tf_transformer.machine.threads import use_one_thread_per_batch
 

@@ -12,6 +12,7 @@ from tf_transformer.files.outputs import require_free
 from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
+from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 
@@ -122,6 +123,7 @@ def main(
     named = {f"--{name}": value for name, value in options.items()}
     stream.depends_on(run.search_options() | named, run.identities())
 
+    import_tensorflow()
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 

@@ -19,6 +19,7 @@ from tf_transformer.files.reading import check_file, split_paths
 from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
+LANGUAGES = ("data.source_language", "data.target_language")  # options, a direction
 SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 VARIABLE = "TF_TRANSFORMER_DATA"  # of the environment, with the data folder

@@ -97,9 +97,7 @@ def attention(
     """
 
     def one_head_each(query: KerasTensor, mask: MaybeTensor, bias: MaybeTensor) -> HeadOutput:
-        queries = query.shape[2]
-        are_few = queries is not None and queries <= FEW_QUERIES
-        if in_steps is not None and are_few and dropout is None:
+        if in_steps is not None and dropout is None and _are_few(query.shape[2]):
             visible = masked(in_steps(scaled(query), key, True), mask, bias)
             # These operations start faster than `ops.softmax`.
             exponentials = ops.exp(visible - ops.max(visible, axis=-1, keepdims=True))
@@ -113,6 +111,10 @@ def attention(
     if key.shape[1] == query.shape[1]:
         return one_head_each(query, mask, bias)
     return in_groups(one_head_each, key.shape[1], query, mask, bias)
+
+
+def _are_few(queries: int | None) -> bool:
+    return queries is not None and queries <= FEW_QUERIES
 
 
 def in_groups(

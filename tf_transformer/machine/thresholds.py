@@ -1,12 +1,12 @@
 """Sizes at which one way of computing becomes faster than another.
 
-Measured on 2 cores of an AMD EPYC with AVX-512 (TensorFlow 2.21, 23 November 2026), also with
-oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.kernels` times both
-ways on your machine; research/docs/speed.md has the measurements.
+Measured on 2 cores of an AMD EPYC with AVX-512 (TensorFlow 2.21, 23 and 29 November 2026), also
+with oneDNN limited to AVX2. They change speed, never results. `python -m benchmarks.kernels` times
+both ways on your machine; research/docs/speed.md has the measurements.
 """
 
-# The largest number of queries for which a search multiplies each alone. More are faster together,
-# by oneDNN.
+# The largest number of queries for which a search multiplies each alone. For one sentence, 16 are
+# still faster alone; in batches of 32, 8 are faster together, by oneDNN.
 FEW_QUERIES = 8
 
 # Top-k: the lengths of the blocks of a row; the smallest number of blocks for each result at which

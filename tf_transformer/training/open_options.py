@@ -19,7 +19,6 @@ from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
 
 GROUPS = ("model.", "data.", "train.")
-LANGUAGES = ("data.source_language", "data.target_language")
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
@@ -85,7 +84,7 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
     origin = run.origin.config
     shared = _shared_options(run.config, origin)
     options = origin.values(name for name in shared if name not in given)
-    languages = zip(LANGUAGES, _languages(run.origin), strict=True)
+    languages = zip(corpora.LANGUAGES, _languages(run.origin), strict=True)
     options |= {name: language for name, language in languages if name in options}
     inheriting = _with_options(run, options)
     require_same_options(inheriting)
@@ -126,7 +125,9 @@ def _shared_options(config: Config, origin: Config) -> list[str]:
     if origin.task.name == config.task.name:
         return names
     return [
-        name for name in names if name.startswith(("model.", "data.")) and name not in LANGUAGES
+        name
+        for name in names
+        if name.startswith(("model.", "data.")) and name not in corpora.LANGUAGES
     ]
 
 
@@ -155,6 +156,6 @@ def _require_direction(run: Run, given: Collection[str]) -> None:
     has_new_tag = "decode.target_tag" in given or not run.config.decode.target_tag
     if corpora.SEVERAL in targets or (_has_tags(origin) and has_new_tag):
         allowed = [(source, None) for source, _ in allowed]
-    if set(LANGUAGES) & set(given):
+    if set(corpora.LANGUAGES) & set(given):
         allowed.append((data.source_language, data.target_language))
     corpora.require_direction(data, allowed, str(origin.folder.path))

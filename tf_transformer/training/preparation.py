@@ -22,7 +22,7 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, SourceCodec
-from tf_transformer.training.open_options import LANGUAGES, require_same_options
+from tf_transformer.training.open_options import require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
 SHARD_PAIRS = 250_000  # in one shard of tokenised text
@@ -117,7 +117,7 @@ def _require_same_options(folder: RunFolder, config: Config) -> None:
         may_change |= {name for name in rules if rules[name].on_resume == "known_text"}
     elif tfds := [corpus for corpus in config.data.corpora if corpus.format == "tfds"]:
         _require_same_direction(folder, config.data, tfds[0])  # languages were not stored then
-        may_change |= set(LANGUAGES)
+        may_change |= set(corpora.LANGUAGES)
     if config.train.lora:
         may_change.add("train.init_from")  # it may have moved; adapters know its weights
     changed = {
