@@ -1,5 +1,7 @@
 """Texts of several sentences: each sentence is translated alone, and spaces and line ends stay."""
 
+import pathlib
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -8,9 +10,19 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tf_transformer import tasks
+from tf_transformer.config import Config, DecodeConfig, ModelConfig
+from tf_transformer.config.task import ClassificationOptions
+from tf_transformer.errors import InputError
+from tf_transformer.imports import marian_folder
 from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.parts import divide_long, parts_of
 from tf_transformer.inference.translator import Translator
+from tf_transformer.parsing.linearization import symbols
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.tokenizer import Tokenizer
 
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 SENTENCES = ["Twenty-one.", "Seven!", "Two hundred and twelve?", "17.", "He said Mr. Seven…"]
 SPACES = [" ", "\n", "\r\n\n", "  ", "\u2028"]
 TEXTS = ["", " \n", "One", "Seven! Twenty-one.", "\n Seven.\nTwo.\n", "七。二十。", "Mr. One left."]
@@ -25,6 +37,18 @@ def whole(run):
 def splitting(whole):
     options = replace(whole.config, split="sentences", split_language="en")
     return Translator(whole.model, whole.codec, options)
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory):
+    """An imported model with target tags."""
+    folder = tmp_path_factory.mktemp("imported") / "model"
+    shutil.copytree(FIXTURES / "shared", folder)
+    for side in ("source", "target"):
+        shutil.copy(FIXTURES / f"{side}.spm", folder)
+    imported = marian_folder.read(folder)
+    config = DecodeConfig(beam_size=2, max_extra_length=3)
+    return Translator(imported.model, imported.codec, config)
 
 
 @settings(max_examples=20)
@@ -67,6 +91,53 @@ def test_a_text_with_a_prefix_stays_whole(whole, splitting):
     (best,), (expected,) = (x([text], [prefix]) for x in (splitting, whole))
     assert (best.text, best.parts) == (expected.text, 1)
     assert splitting([text], [""]) == splitting([text])
+
+
+def test_a_tag_counts_for_all_sentences(tagged):
+    options = replace(tagged.config, split="sentences")
+    splitting = Translator(tagged.model, tagged.codec, options)
+    sentences = ["A house.", "Two dogs!"]
+    expected = [x.text for x in tagged([f">>nld<< {sentence}" for sentence in sentences])]
+    in_text = splitting([f">>nld<< {sentences[0]}\n{sentences[1]}"])
+    assert in_text[0].text == "\n".join(expected)
+    assert splitting(["\n".join(sentences)], target_tags=[">>nld<<"]) == in_text
+    graph = splitting.graph()
+    text, tag = tf.constant(["\n".join(sentences)]), tf.constant([">>nld<<"])
+    outputs = graph.predict(text, tf.constant([""]), tag)
+    assert outputs["translation"].numpy()[0].decode() == in_text[0].text
+
+
+def test_each_sentence_has_its_own_case(run):
+    texts = ["SEVEN DOGS. Twenty-one.", "Is It A Big House? EU. TWO DOGS!"]
+    rules = {"task_options": {"lower_capitals": True}, "max_length": 6}
+    splitting = Translator.from_run(run, split="sentences", **rules)
+    whole = Translator.from_run(run, **rules)
+    found = [x.text for x in splitting(texts)]
+    assert found == [
+        " ".join(x.text for x in whole(["SEVEN DOGS.", "Twenty-one."])),
+        " ".join(x.text for x in whole(["Is It A Big House?", "EU.", "TWO DOGS!"])),
+    ]
+    in_graph = splitting.graph().predict(tf.constant(texts))["translation"].numpy()
+    assert [text.decode() for text in in_graph] == found
+
+
+def test_xla_gives_the_same(splitting):
+    expected = splitting(TEXTS)
+    outputs = splitting.graph(jit_compile=True).predict(tf.constant(TEXTS))
+    assert [x.decode() for x in outputs["translation"].numpy()] == [x.text for x in expected]
+
+
+@pytest.mark.parametrize("task", ["language_modeling", "classification", "parsing"])
+def test_only_translators_divide_texts(task):
+    kind, options = tasks.get(task), {"labels": ("a", "b")} if task == "classification" else {}
+    kind = kind.with_options(ClassificationOptions(**options)) if options else kind
+    actions = symbols(["S"], "in_order") if task == "parsing" else ()
+    codec = Codec(Tokenizer.train(["a house", "ein Haus"], 300, symbols=actions))
+    size = ModelConfig(num_layers=1, d_model=8, d_ff=8, num_heads=2)
+    config = Config(model=size, decode=DecodeConfig(split="sentences"))
+    model = kind.build_model(config, codec, "float32")
+    with pytest.raises(InputError, match=r"decode.split is for translators.* Give --split none"):
+        kind.predictor(model, codec, config.decode)
 
 
 def test_notices_are_those_of_the_sentences(splitting):
@@ -123,3 +194,17 @@ def test_a_sentence_that_fits_stays_whole(narrow):
     found = narrow(["seven,", "seven, " * 20 + "end"])
     assert found[0].parts == 1
     assert found[1].parts > 3
+
+
+def test_a_kept_span_is_never_divided():
+    """Neither as the end of a sentence nor at the clauses and words of a long sentence."""
+    kept, span = r"\{[^{}]*\}", "{one, two; three. Four!}"
+    texts = tf.constant([f"Go, {span} now; {span} then, stop. {span} Yes."])
+    whole = tf.constant([False])
+    parts = parts_of(texts, whole, "en", kept)
+    assert parts.texts.numpy().tolist() == [texts.numpy()[0][:-6], b"Yes."]
+    words = divide_long(parts, whole, tf.strings.length, 10, kept)
+    assert b"".join(words.texts.numpy()).count(span.encode()) == 3
+    joined = tf.strings.join([words.texts, words.after])
+    assert tf.strings.reduce_join(joined).numpy() == texts.numpy()[0]
+    assert words.texts.numpy().tolist().count(span.encode()) == 3

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from tf_transformer.text.normalization import has_letters, is_blank
 from tf_transformer.text.placeholders import placeholders
-from tf_transformer.text.sentences import has_several_sentences
+from tf_transformer.text.splitting import has_several_sentences
 
 
 class Notice(StrEnum):

@@ -1,13 +1,16 @@
 """Texts that are divided into parts, and the predictions for the parts joined again, on tensors."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.text.graph_splitter import split_at, split_sentences
+from tf_transformer.text.graph_splitter import marked, split_at, split_sentences
 from tf_transformer.text.splitting import CLAUSE_MARKS, MARK, WORD_MARKS
+
+CountTokens = Callable[[tf.Tensor], tf.Tensor]
+"""A function of strings (R,) to the numbers of their tokens, int32 (R,)."""
 
 
 class Parts(NamedTuple):
@@ -19,12 +22,12 @@ class Parts(NamedTuple):
     counts: tf.Tensor  # int32 (B,): number of parts that are not empty
 
 
-def parts_of(text: tf.Tensor, whole: tf.Tensor, language: str) -> Parts:
+def parts_of(text: tf.Tensor, whole: tf.Tensor, language: str, kept: str = "") -> Parts:
     """Divides strings (B,), valid UTF-8 without NUL, into sentences.
 
-    The texts that bool (B,) `whole` marks stay whole.
+    The texts that bool (B,) `whole` marks stay whole, and so do the matches of the pattern `kept`.
     """
-    pieces = split_sentences(tf.where(whole, "", text), language)  # "" is one part
+    pieces = split_sentences(tf.where(whole, "", text), language, kept)  # "" is one part
     parts, text_of = pieces[:, ::2], pieces[:, ::2].value_rowids()
     texts = tf.where(tf.gather(whole, text_of), tf.gather(text, text_of), parts.flat_values)
     after = tf.concat([pieces[:, 1::2], tf.fill([parts.nrows(), 1], "")], axis=1)
@@ -32,35 +35,34 @@ def parts_of(text: tf.Tensor, whole: tf.Tensor, language: str) -> Parts:
 
 
 def divide_long(
-    parts: Parts, whole: tf.Tensor, count_tokens: Callable[[tf.Tensor], tf.Tensor], room: int
+    parts: Parts, whole: tf.Tensor, count_tokens: CountTokens, room: int, kept: str = ""
 ) -> Parts:
     """Divides parts with more than `room` tokens at clauses, and clauses of many tokens at spaces.
 
     The new parts have at most `room` tokens, unless a word has more. Most have about half of
-    `room`: this bound needs no loop over the clauses. The texts that bool (B,) `whole` marks stay
-    whole. `count_tokens` is a function of strings (R,) to the numbers of their tokens, int32 (R,).
+    `room`: this bound needs no loop over the clauses. `whole` and `kept` are those of `parts_of`.
     """
     # A token stands for at least one byte; rules of punctuation may add some bytes.
     may_be_long = (2 * tf.strings.length(parts.texts) >= room) & ~tf.gather(whole, parts.text_of)
 
     def divided() -> Parts:
         is_long = may_be_long & (count_tokens(parts.texts) > room)
-        return _in_groups(parts, is_long, count_tokens, max(1, room // 2))
+        return _in_groups(parts, is_long, count_tokens, max(1, room // 2), kept)
 
     return tf.cond(tf.reduce_any(may_be_long), divided, lambda: parts)
 
 
 def _in_groups(
-    parts: Parts, is_long: tf.Tensor, count_tokens: Callable[[tf.Tensor], tf.Tensor], size: int
+    parts: Parts, is_long: tf.Tensor, count_tokens: CountTokens, size: int, kept: str
 ) -> Parts:
     """Divides long parts into groups of clauses and words with about `size` tokens each."""
-    marked = tf.where(is_long, _marked(parts.texts, CLAUSE_MARKS), parts.texts)
-    clauses = tf.strings.split(marked, MARK)
+    of_clauses = tf.where(is_long, marked(parts.texts, CLAUSE_MARKS, kept), parts.texts)
+    clauses = tf.strings.split(of_clauses, MARK)
     texts, spaces = clauses[:, ::2], clauses[:, 1::2]
-    of_words = tf.gather(is_long, texts.value_rowids()) & (count_tokens(texts.flat_values) > size)
-    marked = tf.where(of_words, _marked(texts.flat_values, WORD_MARKS), texts.flat_values)
-    ends = tf.fill(tf.shape(spaces.flat_values), True)
-    units = split_at(texts.with_flat_values(marked), spaces, ends)
+    is_long = tf.gather(is_long, texts.value_rowids()) & (count_tokens(texts.flat_values) > size)
+    of_words = marked(texts.flat_values, WORD_MARKS, kept)
+    of_words = texts.with_flat_values(tf.where(is_long, of_words, texts.flat_values))
+    units = split_at(of_words, spaces, tf.fill(tf.shape(spaces.flat_values), True))
     texts, spaces = units[:, ::2], units[:, 1::2]
     counts = texts.with_flat_values(count_tokens(texts.flat_values))
     starts = tf.cumsum(counts.flat_values, exclusive=True)
@@ -74,13 +76,6 @@ def _in_groups(
     after = tf.concat([pieces[:, 1::2], parts.after[:, None]], axis=1)
     text_of = tf.gather(parts.text_of, part_of)
     return Parts(texts, after.flat_values, text_of, _counts(texts, text_of))
-
-
-def _marked(text: tf.Tensor, marks: Sequence[tuple[str, str]]) -> tf.Tensor:
-    """Strings (R,) with marks between their parts."""
-    for pattern, replacement in marks:
-        text = tf.strings.regex_replace(text, pattern, replacement)
-    return text
 
 
 def _counts(texts: tf.Tensor, text_of: tf.Tensor) -> tf.Tensor:

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -129,14 +129,21 @@ class Predictor(ABC):
         symbols: ids that each form a word.
         optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
+        divides: whether it divides texts into sentences, with `config.split`.
     """
 
     symbols: Container[int] = attention_record.SPECIAL_IDS
     optional_inputs: Sequence[Input] = ()
     own_options: Mapping[str, bool] = MappingProxyType({})
+    divides: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
+        if config.split != "none" and not self.divides:
+            raise InputError(
+                f"decode.split is for translators, got {config.split}: a {type(self).__name__} "
+                "reads whole texts. Give --split none."
+            )
         self.model = model
         self.codec = codec
         self.config = config
@@ -388,17 +395,18 @@ def predictions_of(
     cut: bool,
     at_limit: bool = False,
     is_long: bool = False,
+    parts: int = 1,
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
-    The score of an empty place is `NEG_INF`. `cut`, `at_limit` and `is_long` are about the input;
-    see `Notice`.
+    The score of an empty place is `NEG_INF`. `cut`, `at_limit`, `is_long` and `parts` are about the
+    input; see `Notice` and `Prediction`.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     notices = tuple(notice for notice, is_true in holds.items() if is_true)
     strings = (x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts)
     return [
-        Prediction(text, float(score), notices)
+        Prediction(text, float(score), notices, parts)
         for place, (text, score) in enumerate(zip(strings, scores, strict=True))
         if score != NEG_INF or place == 0
     ]

@@ -125,14 +125,9 @@ class SavedTranslator:
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        rows = list(map(predictions_of, translations, scores, cut, truncated & ~cut))
-        if "parts" in outputs:  # with `DecodeConfig.split`
-            counts = outputs["parts"].tolist()
-            rows = [
-                [prediction._replace(parts=count) for prediction in row]
-                for row, count in zip(rows, counts, strict=True)
-            ]
-        return with_notices(texts, rows)
+        parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
+        rows = zip(translations, scores, cut, truncated & ~cut, parts, strict=True)
+        return with_notices(texts, [predictions_of(*row, parts=count) for *row, count in rows])
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -39,7 +39,6 @@ class TextPredictor(predictor.Predictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
-        divides: whether it divides texts into sentences, with `config.split`.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -48,7 +47,6 @@ class TextPredictor(predictor.Predictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
-    divides: ClassVar[bool] = False
     _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -57,11 +55,6 @@ class TextPredictor(predictor.Predictor):
             raise InputError(
                 f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
                 "number of tokens in the vocabulary."
-            )
-        if config.split != "none" and not self.divides:
-            raise InputError(
-                f"expected decode.split none, got {config.split}: a {type(self).__name__} reads "
-                "whole texts. Leave out decode.split."
             )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:

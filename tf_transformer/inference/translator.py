@@ -127,19 +127,14 @@ class Translator(TextPredictor):
                 texts[number, place] = prediction.text.encode()
                 scores[number, place] = prediction.score
             notices[text] |= set(row[0].notices)
-        joined = (
-            x.numpy() for x in join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores))
-        )
+        joined = join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores))
+        columns = [*(field.numpy() for field in joined), parts.counts.numpy().tolist(), notices]
         return [
             [
-                prediction._replace(
-                    notices=tuple(sorted(of_text, key=list(Notice).index)), parts=count
-                )
-                for prediction in predictions_of(*row, cut=False)
+                prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
+                for prediction in predictions_of(*row, cut=False, parts=count)
             ]
-            for *row, of_text, count in zip(
-                *joined, notices, parts.counts.numpy().tolist(), strict=True
-            )
+            for *row, count, of_text in zip(*columns, strict=True)
         ]
 
     @staticmethod

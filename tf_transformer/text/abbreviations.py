@@ -60,3 +60,8 @@ BY_LANGUAGE = {
         ordinals=True,
     ),
 }
+BY_LANGUAGE |= {
+    longer: BY_LANGUAGE[code]
+    for code, codes in {"en": "eng", "de": "deu ger", "fr": "fra fre", "cs": "ces cze"}.items()
+    for longer in codes.split()
+}
