@@ -92,10 +92,7 @@ class Demo:
         options = read_options(body, model) + read_fields(body, model)
         refuse_others(body)
         lines = await self._run(model.n_best, texts, options)
-        shown_lines = [
-            [{"text": one_line(x.text), "score": x.score, "notices": x.notices} for x in line]
-            for line in lines
-        ]
+        shown_lines = [[x._asdict() | {"text": one_line(x.text)} for x in line] for line in lines]
         return JSONResponse({"lines": shown_lines}, headers=HEADERS)
 
     async def align(self, request: Request) -> Response:

@@ -23,6 +23,7 @@ from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.tasks import load_predictor
 
@@ -166,6 +167,7 @@ class RunModel(DemoModel):
             "length_penalty": self._length_penalty,
             "sampling": sampling,
             "temperature": self._temperature,
+            WORD_PROBABILITIES: predictor.has_words,
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
@@ -240,6 +242,8 @@ class ServedModel(DemoModel):
 def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
+    words = row.pop(WORD_PROBABILITIES, ())
     (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores"})
-    found = predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)
+    at_limit = row["truncated"] and not cut
+    found = predictions_of(texts, row["scores"], cut, at_limit, words=words)
     return with_notices([text], [found])[0] if "translations" in row else found

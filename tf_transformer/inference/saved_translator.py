@@ -20,6 +20,7 @@ from tf_transformer.inference.predictor import (
     predictions_of,
     with_notices,
 )
+from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sentencepiece_ops import sentencepiece_ops
@@ -119,15 +120,16 @@ class SavedTranslator:
             WITH_INPUTS[signature] if columns else signature, text=texts, **columns
         )
         if signature == "n_best":
-            translations, scores = outputs["translations"], outputs["scores"]
+            fields = [outputs["translations"], outputs["scores"]]
         else:
-            translations, scores = outputs["translation"][:, None], outputs["score"][:, None]
+            fields = [outputs["translation"][:, None], outputs["score"][:, None]]
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        return with_notices(
-            texts, list(map(predictions_of, translations, scores, cut, truncated & ~cut))
-        )
+        fields += [cut, truncated & ~cut, np.zeros_like(cut)]
+        if WORD_PROBABILITIES in outputs:
+            fields.append(outputs[WORD_PROBABILITIES].reshape(len(texts), -1))
+        return with_notices(texts, list(map(predictions_of, *fields)))
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

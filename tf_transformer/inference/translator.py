@@ -70,6 +70,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    has_words = True
 
     def __init__(
         self,
