@@ -210,7 +210,7 @@ def test_words_with_a_small_probability_are_shaded(page, translator, screenshots
     page.set_size(360, 900)
     words[0].click()
     assert page.texts("#probability") == [
-        f"– {words[0].text}: Probability {100 * expected[0]:.0f} %"
+        f"– Probability {100 * expected[0]:.0f} %: {words[0].text}"
     ]
     page.driver.save_screenshot(str(screenshots / "demo_words_360.png"))
     assert page.one("#legend").is_displayed()
