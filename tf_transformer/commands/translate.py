@@ -74,7 +74,8 @@ def main(
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
-            `line ||| translation ||| score`. Line numbers start at 0.
+            `line ||| translation ||| score`. Line numbers start at 0. With --word_probabilities
+            true, `||| probabilities of its words` follows.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t` between source word s and target word t. A link
             says that a piece of t attends most to a piece of s. Words are split at white space
@@ -215,7 +216,13 @@ def _text(number: int, line: Line) -> list[str]:
 
 
 def _n_best(number: int, line: Line) -> list[str]:
-    return [f"{number} ||| {one_line(p.text)} ||| {p.score:.6f}" for p in line.n_best]
+    rows = []
+    for prediction in line.n_best:
+        fields = [str(number), one_line(prediction.text), f"{prediction.score:.6f}"]
+        if prediction.word_probabilities:
+            fields.append(" ".join(f"{p:.6g}" for p in prediction.word_probabilities))
+        rows.append(" ||| ".join(fields))
+    return rows
 
 
 def _score(number: int, line: Line) -> list[str]:

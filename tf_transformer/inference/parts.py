@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
+from tf_transformer.inference.word_probabilities import join_words
 from tf_transformer.text.graph_splitter import marked, split_at, split_sentences
 from tf_transformer.text.splitting import CLAUSE_MARKS, MARK, WORD_MARKS
 
@@ -83,24 +84,30 @@ def _counts(texts: tf.Tensor, text_of: tf.Tensor) -> tf.Tensor:
     return tf.math.segment_sum(tf.cast(tf.not_equal(texts, ""), tf.int32), text_of)
 
 
-def join_parts(parts: Parts, texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def join_parts(
+    parts: Parts, texts: tf.Tensor, scores: tf.Tensor, *words: tf.Tensor
+) -> tuple[tf.Tensor, ...]:
     """Joins predictions (P, N) for parts to the predictions (B, N) for texts, and their scores.
 
     The white space after a part follows its prediction. Without white space, as in Chinese, a space
     follows a prediction that does not end with a full-width mark. A part that has fewer predictions
     than others of the text gives its last one. A score is the mean over the parts that are not
-    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`.
+    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`. `words` may have
+    the probabilities of words, string (P, N); see `join_words`.
     """
     places = tf.range(tf.shape(texts)[1])[None]
     available = scores > NEG_INF
     last = tf.math.count_nonzero(available, axis=1, dtype=tf.int32)[:, None] - 1
     chosen = tf.minimum(places, tf.maximum(last, 0))  # (P, N)
-    texts, scores = (tf.gather(field, chosen, batch_dims=1) for field in (texts, scores))
+    fields = (texts, scores, *words)
+    texts, scores, *words = (tf.gather(field, chosen, batch_dims=1) for field in fields)
     exists = tf.math.segment_max(tf.cast(available, tf.int32), parts.text_of) > 0  # (B, N)
     weights = tf.cast(tf.not_equal(parts.texts, ""), tf.float32)[:, None]
     total = tf.math.segment_sum(scores * weights, parts.text_of)
     mean = total / tf.cast(tf.maximum(parts.counts, 1), tf.float32)[:, None]
-    return tf.where(exists, _with_spaces(parts, texts), ""), tf.where(exists, mean, NEG_INF)
+    joined = tf.where(exists, _with_spaces(parts, texts), "")
+    of_words = [join_words(_segments(parts, of_parts, " "), joined) for of_parts in words]
+    return joined, tf.where(exists, mean, NEG_INF), *of_words
 
 
 def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:
@@ -109,4 +116,10 @@ def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:
     gets_space = (tf.equal(parts.after, "") & ~is_last)[:, None]
     gets_space &= tf.strings.regex_full_match(texts, r"(?s).*[^。！？｡」』”’）]")
     joined = tf.strings.join([texts, tf.where(gets_space, " ", parts.after[:, None])])
-    return tf.strings.unsorted_segment_join(joined, parts.text_of, tf.size(parts.counts))
+    return _segments(parts, joined)
+
+
+def _segments(parts: Parts, strings: tf.Tensor, separator: str = "") -> tf.Tensor:
+    """The strings (P, N) of the parts of each text, joined to string (B, N)."""
+    count = tf.size(parts.counts)
+    return tf.strings.unsorted_segment_join(strings, parts.text_of, count, separator)

@@ -77,6 +77,7 @@ class Translator(TextPredictor):
     output = "translation"
     aligns = True
     divides = True
+    has_words = True
 
     def __init__(
         self,
@@ -122,21 +123,23 @@ class Translator(TextPredictor):
     def _joined(self, parts: Parts, rows: NBest) -> NBest:
         """The predictions for texts, from a row of predictions for each part."""
         places = (len(rows), self.config.num_hypotheses)
-        texts, scores = np.full(places, b"", object), np.full(places, NEG_INF, np.float32)
+        texts, words = np.full(places, b"", object), np.full(places, b"", object)
+        scores = np.full(places, NEG_INF, np.float32)
         notices: list[set[Notice]] = [set() for _ in parts.counts]
         for number, (row, text) in enumerate(zip(rows, parts.text_of.numpy(), strict=True)):
             for place, prediction in enumerate(row):
                 texts[number, place] = prediction.text.encode()
                 scores[number, place] = prediction.score
+                words[number, place] = " ".join(map(repr, prediction.word_probabilities)).encode()
             notices[text] |= set(row[0].notices)
-        joined = join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores))
+        joined = join_parts(parts, *map(tf.constant, (texts, scores, words)))
         columns = [*(field.numpy() for field in joined), parts.counts.numpy().tolist(), notices]
         return [
             [
                 prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
-                for prediction in predictions_of(*row, cut=False, parts=count)
+                for prediction in predictions_of(*row, cut=False, words=of_words, parts=count)
             ]
-            for *row, count, of_text in zip(*columns, strict=True)
+            for *row, of_words, count, of_text in zip(*columns, strict=True)
         ]
 
     @staticmethod
