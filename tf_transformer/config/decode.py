@@ -54,10 +54,20 @@ class DecodeConfig:
         repetition_penalty: factor on the log-probabilities of tokens that the prediction already
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
+        keep: spans that stand in each translation as in its text: addresses, tags, placeholders,
+            units, emoji; common: all of them. Anything else is a regular expression of the user,
+            which RE2 reads. Spans that the model loses or changes are put back by its attention.
         target_tag: target language of an imported model for several languages, like >>por<<. An
             input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
             and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
+        split: none: an input is predicted as a whole. sentences: a translator divides an input
+            into sentences, and joins their translations with the spaces and line breaks of the
+            input. A sentence longer than max_source_length is divided at clauses. The score is the
+            mean of the scores of the parts. An input with a prefix stays whole.
+        split_language: language of the inputs for split, such as en, whose abbreviations end no
+            sentence. Empty: the source language of the run; if it is unknown, the abbreviations
+            of all known languages.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
@@ -98,10 +108,13 @@ class DecodeConfig:
     no_repeat_ngram_size: int = search(0, not_negative, int32, off=0, formats=(CT2,))
     repetition_penalty: float = search(1.0, at_least_one, off=1.0)
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
+    keep: tuple[str, ...] | str = search((), off=(), common=True)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True
     )
+    split: Literal["none", "sentences"] = search("none", off="none", common=True)
+    split_language: str = search("", off=CHOICE)
     avoid_unknown: bool = search(False, off=False, formats=(CT2, MARIAN_NPZ))
     sampling: bool = search(False, off=False, common=True)
     temperature: float = search(1.0, positive, off=CHOICE, common=True)
@@ -122,6 +135,8 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check(self, "decode")
+        if isinstance(self.keep, str):  # one text stands for a list of it
+            object.__setattr__(self, "keep", (self.keep,) if self.keep else ())
         if not self.sampling and self.num_hypotheses > self.beam_size:
             raise InputError(
                 f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "

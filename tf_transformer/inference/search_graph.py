@@ -10,7 +10,9 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
+from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
+from tf_transformer.inference.parts import Parts, divide_long, join_parts, parts_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.inference.word_probabilities import (
     WORD_PROBABILITIES,
@@ -18,9 +20,9 @@ from tf_transformer.inference.word_probabilities import (
     word_probabilities,
 )
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.graph_tokenizer import clean, without_letters
+from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
 """Ids of inputs and of predictions, int32 (B, None), and whether a text of each was cut (B,)."""
@@ -53,7 +55,9 @@ class SearchGraph(text_graph.TextGraph):
 
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
     `truncated` marks these rows, and rows whose best prediction reached its length limit. With
-    `config.word_probabilities`, there is an output of this name; see the function of this name.
+    `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
+    its parts is. With `config.word_probabilities`, there is an output of this name; see the
+    function of this name.
 
     A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
     `encode_prefix`, `decode` and `endpoints`.
@@ -83,6 +87,7 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
+        self.kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
@@ -141,9 +146,49 @@ class SearchGraph(text_graph.TextGraph):
         copies = tf.where(copied, rest, "")
         return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
 
+    def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
+        """Divides texts (B,) with `inputs` or none into parts.
+
+        The list has the texts of the parts (P,) with the target tags of the whole texts, and then
+        the inputs of the parts. A text with an input of the problem, such as a prefix, stays whole.
+        """
+        named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
+        tag, rest = self.codec["source"].split_tag(valid(self.join(text, named)))
+        whole = tf.zeros(tf.shape(text), tf.bool)
+        for kind in self.problem_inputs:
+            if kind.name in named:
+                whole |= tf.not_equal(named[kind.name], "")
+        parts = parts_of(rest, whole, self.config.split_language)
+        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        parts = divide_long(parts, whole, self.count_tokens, room)
+        tags = tf.gather(
+            tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
+        )
+        of_parts = [tf.strings.join([tags, parts.texts])]
+        for kind in self.inputs if named else ():  # those of the source are in the texts
+            values = tf.gather(named[kind.name], parts.text_of)
+            of_parts.append(tf.zeros_like(values) if kind.into == "source" else values)
+        return parts, of_parts
+
+    def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
+        """The numbers of tokens of strings (B,) without the end token, int32 (B,).
+
+        For a text that would be cut, the result is the largest number without a cut, plus one.
+        """
+        ids, cut = self.encode(self.clean(text)[0])
+        return text_graph.lengths_of(ids) - 1 + tf.cast(cut, tf.int32)
+
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""
-        return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
+        if not self.kept_spans:
+            return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
+        rest = self.without_spans(text)
+        may_be = tf.not_equal(text, "") & (self._copies | tf.not_equal(text, rest))
+        return may_be & without_letters(rest + " ")
+
+    def without_spans(self, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B,) without the spans of `config.keep`."""
+        return self.kept_spans.without_spans(text) if self.kept_spans else text
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Prepares strings (B,) for `encode`, and returns them with and without target tags.
@@ -187,16 +232,23 @@ class SearchGraph(text_graph.TextGraph):
         )
 
     def predictions(
-        self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor
+        self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor, *fields: tf.Tensor
     ) -> Predictions:
-        """The texts of hypotheses for strings (B,) with ids (B, S).
+        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions.
 
-        With `config.distinct`, they are without repetitions.
+        `source`, int32 (B, S), are the ids of the strings. `fields`, int32 (B, P), are those of the
+        `Problem`, one for each of `problem_inputs`, if the search had them.
         """
-        texts, scores, *words = self.decode(hypotheses, text), hypotheses.scores
+        texts, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
+        if self.kept_spans:
+            named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
+            kept = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            if self.config.word_probabilities:
+                ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, texts), ids)
+            texts = kept
+        words = []
         if self.config.word_probabilities:
-            target = self.codec["target"]
-            words = [word_probabilities(self.model, target, source, hypotheses.ids)]
+            words.append(word_probabilities(self.model, self.codec["target"], source, ids))
         if self.config.distinct and scores.shape[1] != 1:
             texts, scores, *words = _without_repeated(texts, scores, *words)
         count = self.config.num_hypotheses
@@ -205,6 +257,19 @@ class SearchGraph(text_graph.TextGraph):
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
         texts, scores, *words = (field[:, :count] for field in (texts, scores, *words))
         return Predictions(texts, scores, at_limit, tokens, words)
+
+    def _ids_of_repaired(
+        self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
+    ) -> tf.Tensor:
+        """The ids (B, N, L) of hypotheses for strings (B,), new where their outputs are repaired."""
+        sources = tf.repeat(text, tf.shape(outputs)[1])
+        targets = self.read_pairs(sources, tf.reshape(outputs, [-1]))[1].to_tensor(PAD_ID)
+        targets = tf.reshape(targets, tf.concat([tf.shape(outputs), tf.shape(targets)[1:]], 0))
+        longest = tf.maximum(tf.shape(ids)[2], tf.shape(targets)[2])
+        ids, targets = (
+            tf.pad(x, [[0, 0], [0, 0], [0, longest - tf.shape(x)[2]]]) for x in (ids, targets)
+        )
+        return tf.where(repaired[..., None], targets, ids)
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The texts (B, N) of hypotheses for the inputs `text` (B,)."""
@@ -275,14 +340,31 @@ class SearchGraph(text_graph.TextGraph):
         """
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
+        if self.config.split == "none":
+            return self._predict_whole(text, given, search, count)
+        parts, (text, *given) = self.divide(text, *given)
+        texts, scores, words, flags = self._predict_whole(text, given, search, count)
+        texts, scores, *joined = join_parts(parts, texts, scores, *words.values())
+        of_texts = {
+            name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
+            for name, flag in flags.items()
+        }
+        words = dict(zip(words, joined, strict=True))
+        return texts, scores, words, of_texts | {"parts": parts.counts}
+
+    def _predict_whole(
+        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
+        """`_predict` of texts that are not divided."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             ids = text_graph.rows_of(inputs.ids, rows)
-            hypotheses = self._search_rows(search, inputs, rows, ids)
-            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids)
-            fields = of_rows.texts, of_rows.scores, *of_rows.words
-            return *(field[:, :count] for field in fields), of_rows.at_limit
+            fields = self._fields(inputs, rows)
+            hypotheses = self._search_rows(search, ids, fields)
+            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
+            columns = of_rows.texts, of_rows.scores, *of_rows.words
+            return *(column[:, :count] for column in columns), of_rows.at_limit
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
@@ -302,18 +384,23 @@ class SearchGraph(text_graph.TextGraph):
         named = {WORD_PROBABILITIES: words[0]} if words else {}
         return texts, scores, named, flags
 
-    def _search_rows(
-        self, search: SearchIds, inputs: Prepared, rows: tf.Tensor, ids: tf.Tensor
-    ) -> Hypotheses:
+    def _fields(self, inputs: Prepared, rows: tf.Tensor) -> list[tf.Tensor]:
+        """The fields of the `Problem`, int32 (R, P), one for each of `problem_inputs`, or none."""
         if not inputs.problem:
-            return search(ids)
+            return []
         none = tf.zeros((tf.size(rows), 0), tf.int32)
-        fields = [
+        return [
             text_graph.rows_of(inputs.problem[kind.name], rows)
             if kind.name in inputs.problem
             else none
             for kind in self.problem_inputs
         ]
+
+    def _search_rows(
+        self, search: SearchIds, ids: tf.Tensor, fields: Sequence[tf.Tensor]
+    ) -> Hypotheses:
+        if not fields:
+            return search(ids)
         longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
         return tf.cond(longest > 0, lambda: self.search_given(ids, *fields), lambda: search(ids))
 

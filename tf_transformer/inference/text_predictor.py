@@ -86,7 +86,7 @@ class TextPredictor(predictor.Predictor):
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and fields of their problems."""
-        return lambda text, *ids: self._graph.predictions(search(*ids), text, ids[0])
+        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration; XLA needs `static_shapes`."""
@@ -116,7 +116,7 @@ class TextPredictor(predictor.Predictor):
         copies = inputs.copies[:, None]
         words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
         result = [
-            predictor.predictions_of(copy, [0.0], is_cut, False, False, *of_copy)
+            predictor.predictions_of(copy, [0.0], is_cut, words=of_copy)
             for copy, is_cut, *of_copy in zip(copies.numpy(), cut, *words, strict=True)
         ]
 
@@ -132,7 +132,7 @@ class TextPredictor(predictor.Predictor):
                 result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
-                    *(of_batch[row] for of_batch in batch.words),
+                    words=[of_batch[row] for of_batch in batch.words],
                 )
             call.progress(len(indices), int(batch.tokens.sum()))
         return result
@@ -266,6 +266,8 @@ class TextPredictor(predictor.Predictor):
         best = [row[0] for row in n_best]
         flags: dict[str, list] = {"cut": [x.cut for x in best]}
         flags["truncated"] = [x.truncated for x in best]
+        if self.config.split != "none":
+            flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}
