@@ -261,7 +261,7 @@ class SearchGraph(text_graph.TextGraph):
     def _ids_of_repaired(
         self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
     ) -> tf.Tensor:
-        """The ids (B, N, L) of hypotheses for strings (B,), new where their outputs are repaired."""
+        """The ids (B, N, L) of hypotheses for strings (B,); new for repaired outputs."""
         sources = tf.repeat(text, tf.shape(outputs)[1])
         targets = self.read_pairs(sources, tf.reshape(outputs, [-1]))[1].to_tensor(PAD_ID)
         targets = tf.reshape(targets, tf.concat([tf.shape(outputs), tf.shape(targets)[1:]], 0))
