@@ -167,6 +167,19 @@ OWN: dict[str, Renderer] = {
         read("heads")["pruned"],
         {"removed": "heads removed", "kept": "heads kept", "bleu": "BLEU"},
     ),
+    "guards": fields_of(
+        "guards",
+        {"run": "model", "score": "score", "pearson": "Pearson", "spearman": "Spearman"},
+        left=2,
+    ),
+    "guards.faults": lambda: of_rows(
+        read("guards")["summary"]["faults"],
+        {
+            **{"run": "model", "fault": "fault", "lines": "lines"},
+            **{"recall": "recall", "precision": "precision", "alarms": "alarms without a fault"},
+        },
+        left=2,
+    ),
     "kept_spans": fields_of(
         "kept_spans",
         {

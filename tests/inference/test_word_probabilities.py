@@ -70,24 +70,36 @@ def test_an_export_gives_the_same(run, tmp_path, jit_compile):
     assert len(given.word_probabilities) == len(given.text.split()) > 0
 
 
-def test_sentences_and_kept_spans_have_words_where_they_are_known(run, tmp_path):
-    """The words of sentences follow one another; a translation that was repaired has none."""
-    texts = ["Twenty-one. One!\nSix?", "Two <b>one</b>. One.", "Four.", "7. Ten."]
-    options = {**SEARCHES["beam"], **WORDS, "split": "sentences", "keep": ("common",)}
-    translator = Translator.from_run(run, **options)
-    rows = translator.n_best(texts)
-    for row in rows:
-        for best in row:
-            assert len(best.word_probabilities) in (0, len(best.text.split()))
-    plain = replace(translator.config, split="none")
-    alone = translator.like(translator.model, plain)(["Twenty-one.", "One!", "Six?"])
-    of_sentences = [p for best in alone for p in best.word_probabilities]
-    np.testing.assert_allclose(rows[0][0].word_probabilities, of_sentences, 1e-3)
-    translator.save(tmp_path / "1")
-    for row, of_export in zip(rows, Translator.load(tmp_path / "1").n_best(texts), strict=True):
-        assert [x.text for x in of_export] == [x.text for x in row]
-        for best, other in zip(row, of_export, strict=True):
-            np.testing.assert_allclose(other.word_probabilities, best.word_probabilities, 1e-3)
+def same_in_an_export(translator, texts, folder):
+    """The predictions of a translator, which an export gives, too."""
+    translator.save(folder / "1")
+    rows, of_export = translator.n_best(texts), Translator.load(folder / "1").n_best(texts)
+    for row, other in zip(rows, of_export, strict=True):
+        for best, saved in zip(row, other, strict=True):
+            assert len(best.word_probabilities) == len(best.text.split())
+            np.testing.assert_allclose(saved.word_probabilities, best.word_probabilities, 1e-3)
+    return rows
+
+
+def test_the_words_of_parts_follow_each_other(run, tmp_path):
+    options = {**SEARCHES["beam"], "word_probabilities": True}
+    sentences = ["Twenty-one.", "Seven! "]
+    split = Translator.from_run(run, split="sentences", **options)
+    rows = same_in_an_export(split, ["\n ".join(sentences), "", "one"], tmp_path)
+    first, second = Translator.from_run(run, **options)(sentences)
+    expected = first.word_probabilities + second.word_probabilities
+    np.testing.assert_allclose(rows[0][0].word_probabilities, expected, 1e-3)
+
+
+def test_a_repaired_translation_has_the_probability_of_its_text(run, tmp_path):
+    """The model does not keep the address, so each translation is repaired and encoded again."""
+    texts = ["one https://a.b/c two", "see {name} and %s", "one"]
+    keeping = Translator.from_run(run, keep=["common"], **SEARCHES["beam"], word_probabilities=True)
+    best = [row[0] for row in same_in_an_export(keeping, texts, tmp_path)]
+    assert "https://a.b/c" in best[0].text
+    scores = keeping.score(texts[:2], [x.text for x in best[:2]])
+    totals = [sum(map(math.log, x.word_probabilities)) for x in best[:2]]
+    assert totals == pytest.approx([score.log_probability for score in scores], rel=1e-3)
 
 
 def test_exports_without_the_option_have_no_such_output(run):

@@ -29,6 +29,11 @@ REPORTED = {
     Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
+    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
+    Notice.UNTRANSLATED: "output has the words of the input",
+    Notice.SCRIPT: "output has a word in another script",
+    Notice.NUMBERS: "numbers differ between input and output",
+    Notice.LENGTH_RATIO: "output much longer or shorter than the input",
 }
 
 
@@ -56,7 +61,8 @@ def main(
     translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
     inputs that were cut to --max_source_length or are longer than the training text, and outputs
     that reached their length limit. A translator also lists inputs with several sentences, outputs
-    with other placeholders than the input, such as %s or {name}, and empty outputs.
+    with other placeholders or numbers than the input, such as %s or {name}, and outputs that are
+    empty, repeat a phrase, copy the input, mix scripts, or are much longer or shorter.
 
     Args:
         run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.

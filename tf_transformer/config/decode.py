@@ -121,7 +121,7 @@ class DecodeConfig:
     top_k: int = search(0, not_negative, int32, off=CHOICE)
     top_p: float = search(1.0, probability, off=CHOICE)
     seed: int = search(0, off=CHOICE)
-    word_probabilities: bool = search(False, off=SPEED)
+    word_probabilities: bool = search(False, off=CHOICE)
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True
     )

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.inference.word_probabilities import join_words
 from tf_transformer.text.graph_splitter import marked, split_at, split_sentences
 from tf_transformer.text.splitting import CLAUSE_MARKS, MARK, WORD_MARKS
 
@@ -92,8 +91,8 @@ def join_parts(
     The white space after a part follows its prediction. Without white space, as in Chinese, a space
     follows a prediction that does not end with a full-width mark. A part that has fewer predictions
     than others of the text gives its last one. A score is the mean over the parts that are not
-    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`. `words` may have
-    the probabilities of words, string (P, N); see `join_words`.
+    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`. Strings (P, N) of
+    `words` are joined by spaces.
     """
     places = tf.range(tf.shape(texts)[1])[None]
     available = scores > NEG_INF
@@ -105,9 +104,12 @@ def join_parts(
     weights = tf.cast(tf.not_equal(parts.texts, ""), tf.float32)[:, None]
     total = tf.math.segment_sum(scores * weights, parts.text_of)
     mean = total / tf.cast(tf.maximum(parts.counts, 1), tf.float32)[:, None]
-    joined = tf.where(exists, _with_spaces(parts, texts), "")
-    of_words = [join_words(_segments(parts, of_parts, " "), joined) for of_parts in words]
-    return joined, tf.where(exists, mean, NEG_INF), *of_words
+    strings, size = [_with_spaces(parts, texts)], tf.size(parts.counts)
+    for of_parts in words:
+        joined = tf.strings.unsorted_segment_join(of_parts, parts.text_of, size, separator=" ")
+        strings.append(tf.strings.regex_replace(tf.strings.strip(joined), " +", " "))
+    texts, *words = (tf.where(exists, joined, "") for joined in strings)
+    return texts, tf.where(exists, mean, NEG_INF), *words
 
 
 def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:
@@ -116,10 +118,4 @@ def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:
     gets_space = (tf.equal(parts.after, "") & ~is_last)[:, None]
     gets_space &= tf.strings.regex_full_match(texts, r"(?s).*[^。！？｡」』”’）]")
     joined = tf.strings.join([texts, tf.where(gets_space, " ", parts.after[:, None])])
-    return _segments(parts, joined)
-
-
-def _segments(parts: Parts, strings: tf.Tensor, separator: str = "") -> tf.Tensor:
-    """The strings (P, N) of the parts of each text, joined to string (B, N)."""
-    count = tf.size(parts.counts)
-    return tf.strings.unsorted_segment_join(strings, parts.text_of, count, separator)
+    return tf.strings.unsorted_segment_join(joined, parts.text_of, tf.size(parts.counts))

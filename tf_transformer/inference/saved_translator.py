@@ -126,11 +126,13 @@ class SavedTranslator:
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        fields += [cut, truncated & ~cut, np.zeros_like(cut)]
-        words = outputs.get(WORD_PROBABILITIES, np.empty((len(texts), 0), object))
-        fields.append(words.reshape(len(texts), -1))
-        fields.append(outputs.get("parts", np.ones_like(cut, int)).tolist())  # with `split`
-        return with_notices(texts, list(map(predictions_of, *fields)))
+        parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
+        words = outputs.get(WORD_PROBABILITIES)
+        words = [] if words is None else [words.reshape(len(texts), -1)]
+        rows = zip(*fields, cut, truncated & ~cut, parts, *words, strict=True)
+        return with_notices(
+            texts, [predictions_of(*row[:4], parts=row[4], words=row[5:]) for row in rows]
+        )
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import tensorflow as tf
 
@@ -22,7 +22,7 @@ from tf_transformer.inference.word_probabilities import (
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
 """Ids of inputs and of predictions, int32 (B, None), and whether a text of each was cut (B,)."""
@@ -234,20 +234,21 @@ class SearchGraph(text_graph.TextGraph):
     def predictions(
         self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor, *fields: tf.Tensor
     ) -> Predictions:
-        """The texts of hypotheses for strings (B,) with ids (B, S).
+        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions.
 
-        `fields`, int32 (B, P), are those of the `Problem`, one for each of `problem_inputs`, if the
-        search had them. With `config.distinct`, texts are without repetitions.
+        `source`, int32 (B, S), are the ids of the strings. `fields`, int32 (B, P), are those of the
+        `Problem`, one for each of `problem_inputs`, if the search had them.
         """
-        drawn, scores, words = self.decode(hypotheses, text), hypotheses.scores, []
-        texts = drawn
+        texts, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
-            texts = self.kept_spans(self, hypotheses, text, drawn, named.get("prefix"))
+            kept = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            if self.config.word_probabilities:
+                ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, texts), ids)
+            texts = kept
+        words = []
         if self.config.word_probabilities:
-            target = self.codec["target"]
-            of_drawn = word_probabilities(self.model, target, source, hypotheses.ids)
-            words = [tf.where(tf.equal(texts, drawn), of_drawn, "")]
+            words.append(word_probabilities(self.model, self.codec["target"], source, ids))
         if self.config.distinct and scores.shape[1] != 1:
             texts, scores, *words = _without_repeated(texts, scores, *words)
         count = self.config.num_hypotheses
@@ -256,6 +257,19 @@ class SearchGraph(text_graph.TextGraph):
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
         texts, scores, *words = (field[:, :count] for field in (texts, scores, *words))
         return Predictions(texts, scores, at_limit, tokens, words)
+
+    def _ids_of_repaired(
+        self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
+    ) -> tf.Tensor:
+        """The ids (B, N, L) of hypotheses for strings (B,); new for repaired outputs."""
+        sources = tf.repeat(text, tf.shape(outputs)[1])
+        targets = self.read_pairs(sources, tf.reshape(outputs, [-1]))[1].to_tensor(PAD_ID)
+        targets = tf.reshape(targets, tf.concat([tf.shape(outputs), tf.shape(targets)[1:]], 0))
+        longest = tf.maximum(tf.shape(ids)[2], tf.shape(targets)[2])
+        ids, targets = (
+            tf.pad(x, [[0, 0], [0, 0], [0, longest - tf.shape(x)[2]]]) for x in (ids, targets)
+        )
+        return tf.where(repaired[..., None], targets, ids)
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The texts (B, N) of hypotheses for the inputs `text` (B,)."""
@@ -327,30 +341,30 @@ class SearchGraph(text_graph.TextGraph):
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
         if self.config.split == "none":
-            texts, scores, *words, flags = self._predict_whole(text, given, search, count)
-        else:
-            parts, (text, *given) = self.divide(text, *given)
-            *of_parts, flags = self._predict_whole(text, given, search, count)
-            texts, scores, *words = join_parts(parts, *of_parts)
-            flags = {
-                name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
-                for name, flag in flags.items()
-            }
-            flags["parts"] = parts.counts
-        return texts, scores, {WORD_PROBABILITIES: words[0]} if words else {}, flags
+            return self._predict_whole(text, given, search, count)
+        parts, (text, *given) = self.divide(text, *given)
+        texts, scores, words, flags = self._predict_whole(text, given, search, count)
+        texts, scores, *joined = join_parts(parts, texts, scores, *words.values())
+        of_texts = {
+            name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
+            for name, flag in flags.items()
+        }
+        words = dict(zip(words, joined, strict=True))
+        return texts, scores, words, of_texts | {"parts": parts.counts}
 
     def _predict_whole(
         self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
-    ) -> tuple[Any, ...]:
-        """Texts and scores (B, N) of texts that are not divided, words if any, and the flags."""
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
+        """`_predict` of texts that are not divided."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            ids, fields = text_graph.rows_of(inputs.ids, rows), self._fields(inputs, rows)
+            ids = text_graph.rows_of(inputs.ids, rows)
+            fields = self._fields(inputs, rows)
             hypotheses = self._search_rows(search, ids, fields)
             of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
-            of_texts = of_rows.texts, of_rows.scores, *of_rows.words
-            return *(field[:, :count] for field in of_texts), of_rows.at_limit
+            columns = of_rows.texts, of_rows.scores, *of_rows.words
+            return *(column[:, :count] for column in columns), of_rows.at_limit
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
@@ -367,7 +381,8 @@ class SearchGraph(text_graph.TextGraph):
             run, inputs.lengths, max_rows, nothing
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        return texts, scores, *words, flags
+        named = {WORD_PROBABILITIES: words[0]} if words else {}
+        return texts, scores, named, flags
 
     def _fields(self, inputs: Prepared, rows: tf.Tensor) -> list[tf.Tensor]:
         """The fields of the `Problem`, int32 (R, P), one for each of `problem_inputs`, or none."""

@@ -116,7 +116,7 @@ class TextPredictor(predictor.Predictor):
         copies = inputs.copies[:, None]
         words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
         result = [
-            predictor.predictions_of(copy, [0.0], is_cut, False, False, *of_copy)
+            predictor.predictions_of(copy, [0.0], is_cut, words=of_copy)
             for copy, is_cut, *of_copy in zip(copies.numpy(), cut, *words, strict=True)
         ]
 
@@ -132,7 +132,7 @@ class TextPredictor(predictor.Predictor):
                 result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
-                    *(of_batch[row] for of_batch in batch.words),
+                    words=[of_batch[row] for of_batch in batch.words],
                 )
             call.progress(len(indices), int(batch.tokens.sum()))
         return result

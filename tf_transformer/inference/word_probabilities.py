@@ -71,17 +71,3 @@ def _words_of_tokens(tokenizer: GraphTokenizer, ids: tf.Tensor) -> tuple[tf.Tens
     ends = tf.cumsum(tf.strings.length(words.to_tensor("")), axis=1)  # (B, W)
     word_of = tf.searchsorted(ends, before, side="right")
     return tf.minimum(word_of, tf.maximum(counts - 1, 0)[:, None]), counts
-
-
-def join_words(words: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
-    """The probabilities of the words of strings, (...), from those of their parts, in order.
-
-    The result is "" for a string that has another number of words: the probabilities of a part are
-    unknown, or the last word of a part and the first of the next are one word.
-
-    Example:
-        >>> join_words(tf.constant(["0.5 0.25  1", "0.5 1"]), tf.constant(["a b c", "ab"])).numpy()
-        array([b'0.5 0.25 1', b''], dtype=object)
-    """
-    words = tf.strings.strip(tf.strings.regex_replace(words, " +", " "))
-    return tf.where(tf.equal(of_copies(words), of_copies(text)), words, "")

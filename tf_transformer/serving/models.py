@@ -244,9 +244,10 @@ class ServedModel(TextModel):
 def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
-    words, parts = row.get(WORD_PROBABILITIES, ()), row.get("parts", 1)  # missing without them
+    parts = row.get("parts", 1)  # missing if texts are not divided
+    words = [row[WORD_PROBABILITIES]] if WORD_PROBABILITIES in row else []
     others = {"cut", "truncated", "scores", "parts", WORD_PROBABILITIES}
     (texts,) = (row[name] for name in row.keys() - others)
     at_limit = row["truncated"] and not cut
-    found = predictions_of(texts, row["scores"], cut, at_limit, words=words, parts=parts)
+    found = predictions_of(texts, row["scores"], cut, at_limit, parts=parts, words=words)
     return with_notices([text], [found])[0] if "translations" in row else found
