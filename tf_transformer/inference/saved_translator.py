@@ -126,8 +126,12 @@ class SavedTranslator:
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
         parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
-        rows = zip(translations, scores, cut, truncated & ~cut, parts, strict=True)
-        return with_notices(texts, [predictions_of(*row, parts=count) for *row, count in rows])
+        columns = zip(translations, scores, cut, truncated & ~cut, parts, strict=True)
+        rows = [
+            predictions_of(of_text, their_scores, is_cut, at_limit, parts=count)
+            for of_text, their_scores, is_cut, at_limit, count in columns
+        ]
+        return with_notices(texts, rows)
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -128,13 +128,13 @@ class Translator(TextPredictor):
                 scores[number, place] = prediction.score
             notices[text] |= set(row[0].notices)
         joined = join_parts(parts, tf.constant(texts, tf.string), tf.constant(scores))
-        columns = [*(field.numpy() for field in joined), parts.counts.numpy().tolist(), notices]
+        columns = *(field.numpy() for field in joined), parts.counts.numpy().tolist(), notices
         return [
             [
-                prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
-                for prediction in predictions_of(*row, cut=False, parts=count)
+                prediction._replace(notices=tuple(sorted(kinds, key=list(Notice).index)))
+                for prediction in predictions_of(of_text, their_scores, False, parts=count)
             ]
-            for *row, count, of_text in zip(*columns, strict=True)
+            for of_text, their_scores, count, kinds in zip(*columns, strict=True)
         ]
 
     @staticmethod
