@@ -99,17 +99,17 @@ def join_parts(
     last = tf.math.count_nonzero(available, axis=1, dtype=tf.int32)[:, None] - 1
     chosen = tf.minimum(places, tf.maximum(last, 0))  # (P, N)
     fields = (texts, scores, *words)
-    texts, scores, *words = (tf.gather(field, chosen, batch_dims=1) for field in fields)
+    texts, scores, *strings = (tf.gather(field, chosen, batch_dims=1) for field in fields)
     exists = tf.math.segment_max(tf.cast(available, tf.int32), parts.text_of) > 0  # (B, N)
     weights = tf.cast(tf.not_equal(parts.texts, ""), tf.float32)[:, None]
     total = tf.math.segment_sum(scores * weights, parts.text_of)
     mean = total / tf.cast(tf.maximum(parts.counts, 1), tf.float32)[:, None]
-    strings, size = [_with_spaces(parts, texts)], tf.size(parts.counts)
-    for of_parts in words:
-        joined = tf.strings.unsorted_segment_join(of_parts, parts.text_of, size, separator=" ")
-        strings.append(tf.strings.regex_replace(tf.strings.strip(joined), " +", " "))
-    texts, *words = (tf.where(exists, joined, "") for joined in strings)
-    return texts, tf.where(exists, mean, NEG_INF), *words
+    joined, size = [_with_spaces(parts, texts)], tf.size(parts.counts)
+    for of_parts in strings:
+        numbers = tf.strings.unsorted_segment_join(of_parts, parts.text_of, size, separator=" ")
+        joined.append(tf.strings.regex_replace(tf.strings.strip(numbers), " +", " "))
+    texts, *strings = (tf.where(exists, of_texts, "") for of_texts in joined)
+    return texts, tf.where(exists, mean, NEG_INF), *strings
 
 
 def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:

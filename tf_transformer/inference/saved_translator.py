@@ -129,10 +129,9 @@ class SavedTranslator:
         parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
         words = outputs.get(WORD_PROBABILITIES)
         words = [] if words is None else [words.reshape(len(texts), -1)]
-        rows = zip(*fields, cut, truncated & ~cut, parts, *words, strict=True)
-        return with_notices(
-            texts, [predictions_of(*row[:4], parts=row[4], words=row[5:]) for row in rows]
-        )
+        fields += [cut, truncated & ~cut, np.zeros_like(cut), parts]
+        rows = [(row[:6], row[6:]) for row in zip(*fields, *words, strict=True)]
+        return with_notices(texts, [predictions_of(*row, words=of_words) for row, of_words in rows])
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

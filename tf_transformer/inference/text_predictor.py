@@ -173,7 +173,8 @@ class TextPredictor(predictor.Predictor):
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
         search = self._search_given if fields else self._search_text
-        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *fields)))
+        columns: Any = map(np.asarray, search(tf.constant(text), ids, *fields))
+        return Predictions(*columns)
 
     @functools.cached_property
     def _memory(self) -> int:
