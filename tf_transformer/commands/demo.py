@@ -2,7 +2,7 @@
 
 import pathlib
 import webbrowser
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.commands.web_server import (
     address,
@@ -85,13 +85,21 @@ def load(
     if not (run_dir or saved_model or server):
         folders = pretrained()
     folders += split_paths(others)
-    runs = [Run.load(folder, split=split or None) for folder in folders]  # before TensorFlow
+    runs = [_load(folder, split=split or None) for folder in folders]  # before TensorFlow
     if split and not runs:
         raise InputError("--split is for runs; an export divides texts if it was made to do so.")
     models = load_models(runs, saved_model, server, model, dtype)
     if models[0].can_align:
         models[0].align([("a", "a")])
     return models
+
+
+def _load(folder: str, **options: Any) -> Run:
+    """Loads a run. Words of translations get probabilities, which the page shows."""
+    run = Run.load(folder, **options)
+    if run.config.task.name == "translation":
+        run = Run.load(folder, **options, word_probabilities=True)
+    return run
 
 
 def pretrained() -> list[str]:

@@ -167,7 +167,6 @@ class RunModel(TextModel):
             "length_penalty": self._length_penalty,
             "sampling": sampling,
             "temperature": self._temperature,
-            WORD_PROBABILITIES: predictor.has_words,
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
