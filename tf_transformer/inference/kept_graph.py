@@ -131,6 +131,7 @@ class KeptSpans:
         self, graph: Any, text: tf.Tensor, ids: tf.Tensor, outputs: tf.Tensor, fixed: tf.Tensor
     ) -> tf.Tensor:
         """Repairs the outputs (R,) with ids (R, T) for strings (R,); `fixed` (R,) tokens stay."""
+        ids = ids[:, : tf.reduce_max(token_counts(ids))]
         ends = ends_of_tokens(graph, ids, text)
         before_end = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         is_text = before_end & tf.not_equal(ids, PAD_ID)
