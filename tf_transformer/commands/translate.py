@@ -25,8 +25,8 @@ REPORTED = {
     Notice.CUT: "cut to {longest:,} tokens (--max_source_length)",
     Notice.LENGTH_LIMIT: "output ends at its length limit",
     Notice.LONG_INPUT: "longer than the lines of training, at most {trained:,} tokens (divide it)",
-    Notice.SEVERAL_LINES: "several lines, read as one (give one per line)",
-    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (give one per line)",
+    Notice.SEVERAL_LINES: "several lines, read as one (try --split sentences)",
+    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
 }
@@ -100,6 +100,11 @@ def main(
 
         attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
+    if run.config.decode.split != "none" and (alignments_output or attention_output):
+        raise InputError(
+            "--alignments_output and --attention_output are for whole lines. Leave them out, or "
+            "give --split none."
+        )
     given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
     inputs = [input, *(given[name] for name in names)]

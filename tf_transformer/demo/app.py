@@ -93,8 +93,16 @@ class Demo:
         refuse_others(body)
         lines = await self._run(model.n_best, texts, options)
         shown_lines = [
-            [{"text": one_line(x.text), "score": x.score, "notices": x.notices} for x in line]
-            for line in lines
+            [
+                {
+                    # A model can produce a newline that the text does not have.
+                    "text": x.text if "\n" in text else one_line(x.text),
+                    "score": x.score,
+                    "notices": x.notices,
+                }
+                for x in line
+            ]
+            for text, line in zip(texts, lines, strict=True)
         ]
         return JSONResponse({"lines": shown_lines}, headers=HEADERS)
 

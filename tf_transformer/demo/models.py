@@ -240,6 +240,7 @@ class ServedModel(DemoModel):
 def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
-    (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores"})
-    found = predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)
+    parts = row.get("parts", 1)  # missing if texts are not divided
+    (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores", "parts"})
+    found = predictions_of(texts, row["scores"], cut, row["truncated"] and not cut, parts=parts)
     return with_notices([text], [found])[0] if "translations" in row else found

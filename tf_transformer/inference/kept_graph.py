@@ -88,24 +88,56 @@ class KeptSpans:
 
         The tokens of a prefix, int32 (B, P), stay; spans that it repeats are repeated.
         """
-        wanted = self.joined_spans(graph.codec["source"].split_tag(text)[1])
-        # A missing hypothesis stays empty.
-        places = tf.where(tf.not_equal(wanted, "")[:, None] & (hypotheses.lengths > 0))  # (R, 2)
+        text_alone = graph.codec["source"].split_tag(text)[1]
 
-        def check() -> tf.Tensor:
-            given = self.joined_spans(tf.gather_nd(outputs, places))
-            wrong = tf.boolean_mask(places, tf.not_equal(tf.gather(wanted, places[:, 0]), given))
-            return tf.cond(tf.size(wrong) > 0, lambda: repair(wrong), lambda: outputs)
-
-        def repair(wrong: tf.Tensor) -> tf.Tensor:
+        def repaired(wrong: tf.Tensor) -> tf.Tensor:
             row = wrong[:, 0]
             ids, given = tf.gather_nd(hypotheses.ids, wrong), tf.gather_nd(outputs, wrong)
             fixed = tf.zeros(tf.shape(row), tf.int32)
             if prefix is not None:
                 is_text = tf.gather(prefix, row) > BOS_ID  # `open_words` adds the start id
                 fixed = tf.math.count_nonzero(is_text, axis=1, dtype=tf.int32)
-            repaired = self._repaired(graph, tf.gather(text, row), ids, given, fixed)
-            return tf.tensor_scatter_nd_update(outputs, wrong, repaired)
+            return self._repaired(graph, tf.gather(text, row), ids, given, fixed)
+
+        # A missing hypothesis stays empty.
+        return self._repair_wrong(text_alone, outputs, hypotheses.lengths > 0, repaired)
+
+    def in_joined(self, text: tf.Tensor, outputs: tf.Tensor, may_change: tf.Tensor) -> tf.Tensor:
+        """The outputs (B, N) for strings (B,) that were joined from those of parts, repaired.
+
+        Each part has its spans already. Where bool (B, N) `may_change`, parts of spans that form
+        others go, and tags nest over the whole text.
+        """
+
+        def repaired(wrong: tf.Tensor) -> tf.Tensor:
+            rows = tf.gather(text, wrong[:, 0]), tf.gather_nd(outputs, wrong)
+            return tf.map_fn(
+                lambda row: self._without_attention(*row), rows, fn_output_signature=tf.string
+            )
+
+        return self._repair_wrong(text, outputs, may_change, repaired)
+
+    def _repair_wrong(
+        self,
+        text: tf.Tensor,
+        outputs: tf.Tensor,
+        may_change: tf.Tensor,
+        repaired: Callable[[tf.Tensor], tf.Tensor],
+    ) -> tf.Tensor:
+        """Replaces the outputs (B, N) that have other spans than their strings (B,).
+
+        `repaired` is a function of the places, int64 (R, 2), of these outputs to new ones (R,).
+        """
+        wanted = self.joined_spans(text)
+        places = tf.where(tf.not_equal(wanted, "")[:, None] & may_change)
+
+        def check() -> tf.Tensor:
+            given = self.joined_spans(tf.gather_nd(outputs, places))
+            wrong = tf.boolean_mask(places, tf.not_equal(tf.gather(wanted, places[:, 0]), given))
+            return tf.cond(tf.size(wrong) > 0, lambda: replace(wrong), lambda: outputs)
+
+        def replace(wrong: tf.Tensor) -> tf.Tensor:
+            return tf.tensor_scatter_nd_update(outputs, wrong, repaired(wrong))
 
         return tf.cond(tf.size(places) > 0, check, lambda: outputs)
 
@@ -168,16 +200,36 @@ class KeptSpans:
             # These two rarely have to do: the spans alone, and the spans before all other text.
             result = _with_spaces(first)
             before_all = _with_spaces(tf.concat([first, texts], 0))
-            for better in (before_all, valid(placed), drawn.output):
+            for better in (before_all, valid(placed)):
                 is_right = holds(wanted.spans, self.locate(better).spans)
                 is_right &= tf.equal(tf.strings.substr(better, 0, drawn.fixed), start)
                 result = tf.where(is_right, better, result)
             return result
 
-        is_small = tf.size(wanted.spans) + tf.size(given.spans) <= MOST_SPANS
-        is_small &= tf.strings.length(source) <= MOST_BYTES
-        in_order = tf.concat([apart[None], wanted.spans, texts], 0)
-        return tf.cond(is_small, repaired, lambda: _with_spaces(in_order))
+        def in_order() -> tf.Tensor:
+            return _with_spaces(tf.concat([apart[None], wanted.spans, texts], 0))
+
+        return tf.cond(
+            holds(wanted.spans, given.spans),
+            lambda: drawn.output,
+            lambda: tf.cond(_is_small(source, wanted, given), repaired, in_order),
+        )
+
+    def _without_attention(self, source: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+        """Repairs a string scalar whose spans are all there, if it is not long."""
+        ends = tf.stack([0, tf.strings.length(output)])
+        drawn = Drawn(output, ends, tf.zeros((1, 1)), tf.constant(0))
+        return tf.cond(
+            _is_small(source, self.locate(source), self.locate(output)),
+            lambda: self.repair(source, drawn, lambda starts: tf.zeros(tf.shape(starts), tf.int32)),
+            lambda: output,
+        )
+
+
+def _is_small(source: tf.Tensor, wanted: Located, given: Located) -> tf.Tensor:
+    """Whether there is memory and time to place the spans: bool scalar."""
+    count = tf.size(wanted.spans) + tf.size(given.spans)
+    return (count <= MOST_SPANS) & (tf.strings.length(source) <= MOST_BYTES)
 
 
 def divide(text: tf.Tensor, pattern: str) -> Any:
@@ -195,15 +247,31 @@ def _with_spaces(parts: tf.Tensor) -> tf.Tensor:
 
 def holds(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
     """Whether the spans of an output, (M,), keep those of its source, (K,): bool scalar."""
-    in_source = tf.reduce_sum(tf.cast(wanted[:, None] == wanted, tf.int32), axis=1)
-    in_output = tf.reduce_sum(tf.cast(wanted[:, None] == given, tf.int32), axis=1)
-    return tf.reduce_all(in_source == in_output) & (~is_well_formed(wanted) | is_well_formed(given))
+    index = tf.unique(tf.concat([wanted, given], 0)).idx
+    change = tf.concat([tf.ones_like(wanted, tf.int32), -tf.ones_like(given, tf.int32)], 0)
+    surplus = tf.math.unsorted_segment_sum(change, index, tf.size(index))
+    is_kept = tf.reduce_all(tf.equal(tf.gather(surplus, index[: tf.size(wanted)]), 0))
+    return is_kept & (~is_well_formed(wanted) | is_well_formed(given))
 
 
 def is_well_formed(spans: tf.Tensor) -> tf.Tensor:
     """Whether the tags among spans (K,) open and close as in XML: bool scalar."""
-    elements = tf.math.count_nonzero(openings(spans) >= 0)
-    return 2 * elements == tf.math.count_nonzero(_is_paired(spans))
+    tags = tf.boolean_mask(spans, _is_paired(spans))
+    names, closes, level = _levels(tags)
+    # On each level, tags open and close in turn.
+    pairs = tf.reshape(tf.argsort(level, stable=True)[: tf.size(tags) // 2 * 2], [-1, 2])
+    first, second = tf.unstack(pairs, axis=1)
+    is_element = ~tf.gather(closes, first) & tf.gather(closes, second)
+    for values in (names, level):
+        is_element &= tf.equal(tf.gather(values, first), tf.gather(values, second))
+    return tf.reduce_all(is_element) & (tf.size(tags) % 2 == 0)
+
+
+def _levels(tags: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Names, whether tags close, and levels of tags (P,); the two tags of an element share one."""
+    names = tf.strings.regex_replace(tags, TAG_NAME, r"\1")
+    closes = tf.strings.regex_full_match(tags, CLOSING)
+    return names, closes, tf.cumsum(tf.where(closes, -1, 1)) + tf.cast(closes, tf.int32)
 
 
 def openings(spans: tf.Tensor) -> tf.Tensor:
@@ -211,17 +279,16 @@ def openings(spans: tf.Tensor) -> tf.Tensor:
 
     Other spans, and tags that close nothing, have -1.
     """
-    is_tag = _is_paired(spans)
-    names = tf.strings.regex_replace(spans, TAG_NAME, r"\1")
-    closes = is_tag & tf.strings.regex_full_match(spans, CLOSING)
-    level = tf.cumsum(tf.where(closes, -1, tf.cast(is_tag, tf.int32)))
-    level += tf.cast(closes, tf.int32)  # equal for the two tags of an element
-    place = tf.range(tf.size(spans))
-    earlier = is_tag & (level[:, None] == level) & (place < place[:, None])
+    chosen = tf.cast(tf.where(_is_paired(spans)), tf.int32)  # (P, 1)
+    names, closes, level = _levels(tf.gather_nd(spans, chosen))
+    place = tf.range(tf.size(names))
+    earlier = (level[:, None] == level) & (place < place[:, None])
     before = tf.reduce_max(tf.where(earlier, place, -1), axis=1)  # the previous tag of the level
     opened = tf.maximum(before, 0)
     is_pair = closes & (before >= 0) & ~tf.gather(closes, opened)
-    return tf.where(is_pair & (names == tf.gather(names, opened)), before, -1)
+    is_pair &= tf.equal(names, tf.gather(names, opened))
+    opening = tf.where(is_pair, tf.gather(chosen[:, 0], opened), -1)
+    return tf.tensor_scatter_nd_update(tf.fill(tf.shape(spans), -1), chosen, opening)
 
 
 def _is_paired(spans: tf.Tensor) -> tf.Tensor:

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from tf_transformer.text.normalization import has_letters, is_blank
 from tf_transformer.text.placeholders import placeholders
-from tf_transformer.text.sentences import has_several_sentences
+from tf_transformer.text.splitting import has_several_sentences
 
 
 class Notice(StrEnum):
@@ -25,8 +25,10 @@ class Notice(StrEnum):
     EMPTY = "empty"  # the input has letters, and its translation is empty
 
 
-def of_translation(source: str, translation: str) -> tuple[Notice, ...]:
+def of_translation(source: str, translation: str, is_divided: bool = False) -> tuple[Notice, ...]:
     r"""The notices that a text and its translation show; a notice for the user, not a test.
+
+    A text that was divided into its sentences may have several lines and sentences.
 
     Example:
         >>> [notice.value for notice in of_translation("Status\nTo: %s", "Status an: %")]
@@ -34,8 +36,8 @@ def of_translation(source: str, translation: str) -> tuple[Notice, ...]:
     """
     lines = [line for line in source.splitlines() if not is_blank(line)]
     holds = {
-        Notice.SEVERAL_LINES: len(lines) > 1,
-        Notice.SEVERAL_SENTENCES: any(map(has_several_sentences, lines)),
+        Notice.SEVERAL_LINES: len(lines) > 1 and not is_divided,
+        Notice.SEVERAL_SENTENCES: not is_divided and any(map(has_several_sentences, lines)),
         Notice.PLACEHOLDERS: placeholders(source) != placeholders(translation),
         Notice.EMPTY: not translation and has_letters(source),
     }

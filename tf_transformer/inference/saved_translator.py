@@ -125,9 +125,9 @@ class SavedTranslator:
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        return with_notices(
-            texts, list(map(predictions_of, translations, scores, cut, truncated & ~cut))
-        )
+        parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
+        rows = zip(translations, scores, cut, truncated & ~cut, parts, strict=True)
+        return with_notices(texts, [predictions_of(*row, parts=count) for *row, count in rows])
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

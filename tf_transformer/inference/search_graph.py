@@ -12,9 +12,16 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
+from tf_transformer.inference.parts import (
+    Parts,
+    divide_long,
+    join_parts,
+    parts_of,
+    whole_texts,
+)
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.graph_tokenizer import clean, without_letters
+from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID
 
@@ -46,7 +53,9 @@ class SearchGraph(text_graph.TextGraph):
     """A codec, a search and a model on string tensors; see `TextGraph`.
 
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
-    `truncated` marks these rows, and rows whose best prediction reached its length limit.
+    `truncated` marks these rows, and rows whose best prediction reached its length limit. With
+    `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
+    its parts is.
 
     A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
     `encode_prefix`, `decode` and `endpoints`.
@@ -134,6 +143,49 @@ class SearchGraph(text_graph.TextGraph):
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
         return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
+
+    def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
+        """Divides texts (B,) with `inputs` or none into parts.
+
+        The list has the texts of the parts (P,) with the target tags of the whole texts, and then
+        the inputs of the parts. A text with an input of the problem, such as a prefix, stays whole.
+        """
+        named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
+        tag, rest = self.codec["source"].split_tag(valid(self.join(text, named)))
+        whole = tf.zeros(tf.shape(text), tf.bool)
+        for kind in self.problem_inputs:
+            if kind.name in named:
+                whole |= tf.not_equal(named[kind.name], "")
+        kept = self.kept_spans.pattern if self.kept_spans else ""
+        parts = parts_of(rest, whole, self.config.split_language, kept)
+        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        parts = divide_long(parts, whole, self.count_tokens, room, kept)
+        tags = tf.gather(
+            tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
+        )
+        of_parts = [tf.strings.join([tags, parts.texts])]
+        for kind in self.inputs if named else ():  # those of the source are in the texts
+            values = tf.gather(named[kind.name], parts.text_of)
+            of_parts.append(tf.zeros_like(values) if kind.into == "source" else values)
+        return parts, of_parts
+
+    def rejoin(
+        self, parts: Parts, texts: tf.Tensor, scores: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        """`join_parts`, with the kept spans of the whole texts."""
+        texts, scores = join_parts(parts, texts, scores)
+        if self.kept_spans:
+            is_divided = (parts.counts > 1)[:, None] & (scores > NEG_INF)
+            texts = self.kept_spans.in_joined(whole_texts(parts), texts, is_divided)
+        return texts, scores
+
+    def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
+        """The numbers of tokens of strings (B,) without the end token, int32 (B,).
+
+        For a text that would be cut, the result is the largest number without a cut, plus one.
+        """
+        ids, cut = self.encode(self.clean(text)[0])
+        return text_graph.lengths_of(ids) - 1 + tf.cast(cut, tf.int32)
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""
@@ -272,6 +324,20 @@ class SearchGraph(text_graph.TextGraph):
         """Predicted texts and scores (B, N), and the flags `cut` and `truncated` (B,)."""
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
+        if self.config.split == "none":
+            return self._predict_whole(text, given, search, count)
+        parts, (text, *given) = self.divide(text, *given)
+        texts, scores, flags = self._predict_whole(text, given, search, count)
+        of_texts = {
+            name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
+            for name, flag in flags.items()
+        }
+        return *self.rejoin(parts, texts, scores), of_texts | {"parts": parts.counts}
+
+    def _predict_whole(
+        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs]:
+        """`_predict` of texts that are not divided."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:

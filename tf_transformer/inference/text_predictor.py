@@ -252,6 +252,8 @@ class TextPredictor(predictor.Predictor):
         best = [row[0] for row in n_best]
         flags: dict[str, list] = {"cut": [x.cut for x in best]}
         flags["truncated"] = [x.truncated for x in best]
+        if self.config.split != "none":
+            flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}
