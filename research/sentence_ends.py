@@ -46,7 +46,8 @@ def programs(language: str) -> Iterator[tuple[str, Split]]:
     yield "sentencex", lambda text: sentencex.segment(language, text)
     # pySBD has no rules for Czech.
     yield "pySBD", pysbd.Segmenter("en" if language == "cs" else language, clean=False).segment
-    yield "Punkt", punkt.load(LANGUAGES[language]).tokenize
+    model = punkt.load_model(LANGUAGES[language])  # NLTK's
+    yield "Punkt", punkt.PunktSentenceTokenizer(model).tokenize
 
 
 def documents(lines: list[str], ordered: bool) -> list[list[str]]:

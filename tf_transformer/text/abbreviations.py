@@ -34,7 +34,7 @@ BY_LANGUAGE = {
     ),
     "de": Abbreviations(
         "hr hrn fr frl dr prof dipl ing st hl mag bzw z.b d.h u.a i.d.r vgl evtl ggf inkl zzgl "
-        "bspw sog geb gest verh ca max min prot kath ehem jährl tägl",
+        "bspw sog geb gest verh ca max min prot kath ehem jährl tägl mr mrs ms sgt vs",
         "nr s abs art bd kap tel abb tab jh jan feb apr jun jul aug sept okt nov dez",
         "str co ges verl jr sen",
         "der die das ein eine er sie es wir ihr ich du man dies diese dieser dieses in im am an "
