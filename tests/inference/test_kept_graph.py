@@ -11,10 +11,12 @@ import tensorflow as tf
 
 from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
-from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
+from tf_transformer.inference.kept_graph import KeptSpans
+from tf_transformer.inference.kept_places import Drawn
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
+from tf_transformer.text.elements import is_well_formed
 from tf_transformer.text.kept_spans import spans
 
 KEPT = KeptSpans(["common"])

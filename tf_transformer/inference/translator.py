@@ -75,8 +75,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
-    aligns = True
-    divides = True
+    translates = True
 
     def __init__(
         self,
