@@ -13,13 +13,21 @@ from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
 
 
-def main(run_dirs: str, source: str, reference: str, lines: int = 5, output: str = "") -> None:
+def main(
+    run_dirs: str,
+    source: str,
+    reference: str,
+    sentences: int = 1000,
+    lines: int = 5,
+    output: str = "",
+) -> None:
     """Prints a table of scores.
 
     Args:
         run_dirs: folders of runs, with commas between them.
         source: file of sentences.
         reference: file of their translations.
+        sentences: first lines of the files that are used.
         lines: lines in a text.
         output: result file to write, for example research/results/long_texts.json.
     """
@@ -27,7 +35,7 @@ def main(run_dirs: str, source: str, reference: str, lines: int = 5, output: str
 
     from tf_transformer.inference.translator import Translator
 
-    texts, references = (first_lines(path, 10**9) for path in (source, reference))
+    texts, references = (first_lines(path, sentences) for path in (source, reference))
     metric = sacrebleu.CHRF()
 
     def joined(items: list[str], space: str) -> list[str]:

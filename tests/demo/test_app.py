@@ -161,7 +161,8 @@ def test_an_answer_names_the_notices_of_each_prediction(client, model):
     """The page has a text for each of them."""
     model.n_best = lambda texts, options: [[Prediction("A", -1.0, tuple(Notice))] for _ in texts]
     (line,) = client.post("/translate", json={"texts": ["a"]}).json()["lines"]
-    assert line == [{"text": "A", "score": -1.0, "notices": [each.value for each in Notice]}]
+    notices = [each.value for each in Notice]
+    assert line == [{"text": "A", "score": -1.0, "notices": notices, "word_probabilities": []}]
     texts = re.search(r"const NOTICES = \{.*\n((?:.*\n)*?)\};", client.get("/").text)[1]
     assert re.findall(r'(\w+): "', texts) == [each.value for each in Notice]
 

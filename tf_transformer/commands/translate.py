@@ -29,6 +29,11 @@ REPORTED = {
     Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
+    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
+    Notice.UNTRANSLATED: "output has the words of the input",
+    Notice.SCRIPT: "output has a word in another script",
+    Notice.NUMBERS: "numbers differ between input and output",
+    Notice.LENGTH_RATIO: "output much longer or shorter than the input",
 }
 
 
@@ -56,7 +61,8 @@ def main(
     translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
     inputs that were cut to --max_source_length or are longer than the training text, and outputs
     that reached their length limit. A translator also lists inputs with several sentences, outputs
-    with other placeholders than the input, such as %s or {name}, and empty outputs.
+    with other placeholders or numbers than the input, such as %s or {name}, and outputs that are
+    empty, repeat a phrase, copy the input, mix scripts, or are much longer or shorter.
 
     Args:
         run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
@@ -74,7 +80,8 @@ def main(
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
-            `line ||| translation ||| score`. Line numbers start at 0.
+            `line ||| translation ||| score`. Line numbers start at 0. With --word_probabilities
+            true, `||| probabilities of its words` follows.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t` between source word s and target word t. A link
             says that a piece of t attends most to a piece of s. Words are split at white space
@@ -215,7 +222,13 @@ def _text(number: int, line: Line) -> list[str]:
 
 
 def _n_best(number: int, line: Line) -> list[str]:
-    return [f"{number} ||| {one_line(p.text)} ||| {p.score:.6f}" for p in line.n_best]
+    rows = []
+    for prediction in line.n_best:
+        fields = [str(number), one_line(prediction.text), f"{prediction.score:.6f}"]
+        if prediction.word_probabilities:
+            fields.append(" ".join(f"{p:.6g}" for p in prediction.word_probabilities))
+        rows.append(" ||| ".join(fields))
+    return rows
 
 
 def _score(number: int, line: Line) -> list[str]:

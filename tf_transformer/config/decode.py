@@ -75,6 +75,8 @@ class DecodeConfig:
         top_p: for sampling; draw only from the likeliest tokens that together reach this
             probability.
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
+        word_probabilities: a translator also gives the probability of each word of a translation.
+            It costs one more run of the model over each translation.
         max_source_length: longest input in tokens; the rest is cut off. A language model keeps the
             last tokens of a prompt, and scores long texts in windows of this size.
         trained_source_length: longest line of the training text in tokens, with the end token. A
@@ -119,6 +121,7 @@ class DecodeConfig:
     top_k: int = search(0, not_negative, int32, off=CHOICE)
     top_p: float = search(1.0, probability, off=CHOICE)
     seed: int = search(0, off=CHOICE)
+    word_probabilities: bool = search(False, off=CHOICE)
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True
     )

@@ -95,12 +95,8 @@ class Demo:
         lines = await run(self._batches, model.n_best, texts, options)
         shown_lines = [
             [
-                {
-                    # A model can produce a newline that the text does not have.
-                    "text": x.text if "\n" in text else one_line(x.text),
-                    "score": x.score,
-                    "notices": x.notices,
-                }
+                # A model can produce a newline that the text does not have.
+                x._asdict() | {"text": x.text if "\n" in text else one_line(x.text)}
                 for x in line
             ]
             for text, line in zip(texts, lines, strict=True)

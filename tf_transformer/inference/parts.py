@@ -83,24 +83,33 @@ def _counts(texts: tf.Tensor, text_of: tf.Tensor) -> tf.Tensor:
     return tf.math.segment_sum(tf.cast(tf.not_equal(texts, ""), tf.int32), text_of)
 
 
-def join_parts(parts: Parts, texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def join_parts(
+    parts: Parts, texts: tf.Tensor, scores: tf.Tensor, *words: tf.Tensor
+) -> tuple[tf.Tensor, ...]:
     """Joins predictions (P, N) for parts to the predictions (B, N) for texts, and their scores.
 
     The white space after a part follows its prediction. Without white space, as in Chinese, a space
     follows a prediction that does not end with a full-width mark. A part that has fewer predictions
     than others of the text gives its last one. A score is the mean over the parts that are not
-    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`.
+    empty. Places without a prediction have "" and `NEG_INF`, as in `Predictions`. Strings (P, N) of
+    `words` are joined by spaces.
     """
     places = tf.range(tf.shape(texts)[1])[None]
     available = scores > NEG_INF
     last = tf.math.count_nonzero(available, axis=1, dtype=tf.int32)[:, None] - 1
     chosen = tf.minimum(places, tf.maximum(last, 0))  # (P, N)
-    texts, scores = (tf.gather(field, chosen, batch_dims=1) for field in (texts, scores))
+    fields = (texts, scores, *words)
+    texts, scores, *strings = (tf.gather(field, chosen, batch_dims=1) for field in fields)
     exists = tf.math.segment_max(tf.cast(available, tf.int32), parts.text_of) > 0  # (B, N)
     weights = tf.cast(tf.not_equal(parts.texts, ""), tf.float32)[:, None]
     total = tf.math.segment_sum(scores * weights, parts.text_of)
     mean = total / tf.cast(tf.maximum(parts.counts, 1), tf.float32)[:, None]
-    return tf.where(exists, _with_spaces(parts, texts), ""), tf.where(exists, mean, NEG_INF)
+    joined, size = [_with_spaces(parts, texts)], tf.size(parts.counts)
+    for of_parts in strings:
+        numbers = tf.strings.unsorted_segment_join(of_parts, parts.text_of, size, separator=" ")
+        joined.append(tf.strings.regex_replace(tf.strings.strip(numbers), " +", " "))
+    texts, *strings = (tf.where(exists, of_texts, "") for of_texts in joined)
+    return texts, tf.where(exists, mean, NEG_INF), *strings
 
 
 def whole_texts(parts: Parts) -> tf.Tensor:

@@ -54,6 +54,8 @@ class Prediction(NamedTuple):
     score: float
     notices: tuple[Notice, ...] = ()  # what it may have lost, in the order of `Notice`
     parts: int = 1  # that were predicted one by one, with `config.split`
+    # For each word of `text.split()`, with `config.word_probabilities`; else ().
+    word_probabilities: tuple[float, ...] = ()
 
     @property
     def cut(self) -> bool:
@@ -402,18 +404,22 @@ def predictions_of(
     at_limit: bool = False,
     is_long: bool = False,
     parts: int = 1,
+    words: Sequence[Sequence[bytes | str]] = (),
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
     The score of an empty place is `NEG_INF`. `cut`, `at_limit`, `is_long` and `parts` are about the
-    input; see `Notice` and `Prediction`.
+    input; see `Notice` and `Prediction`. `words` is empty, or a list of one row: the probabilities
+    of the words of each text, with a space between them.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     notices = tuple(notice for notice, is_true in holds.items() if is_true)
-    strings = (x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts)
+    strings = [x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts]
+    of_words = [tuple(map(float, x.split())) for row in words for x in row] or [()] * len(strings)
+    rows = zip(strings, scores, of_words, strict=True)
     return [
-        Prediction(text, float(score), notices, parts)
-        for place, (text, score) in enumerate(zip(strings, scores, strict=True))
+        Prediction(text, float(score), notices, parts, probabilities)
+        for place, (text, score, probabilities) in enumerate(rows)
         if score != NEG_INF or place == 0
     ]
 

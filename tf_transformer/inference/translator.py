@@ -76,6 +76,7 @@ class Translator(TextPredictor):
 
     output = "translation"
     translates = True
+    has_words = True
 
     def __init__(
         self,
@@ -122,20 +123,26 @@ class Translator(TextPredictor):
         """The predictions for texts, from a row of predictions for each part."""
         places = (len(rows), self.config.num_hypotheses)
         texts, scores = np.full(places, b"", object), np.full(places, NEG_INF, np.float32)
+        words = [np.full(places, b"", object)] * self.config.word_probabilities
         notices: list[set[Notice]] = [set() for _ in parts.counts]
         for number, (row, text) in enumerate(zip(rows, parts.text_of.numpy(), strict=True)):
             for place, prediction in enumerate(row):
                 texts[number, place] = prediction.text.encode()
                 scores[number, place] = prediction.score
+                for of_parts in words:
+                    numbers = " ".join(map(str, prediction.word_probabilities))
+                    of_parts[number, place] = numbers.encode()
             notices[text] |= set(row[0].notices)
-        joined = self._graph.rejoin(parts, tf.constant(texts, tf.string), tf.constant(scores))
-        columns = [*(field.numpy() for field in joined), parts.counts.numpy().tolist(), notices]
+        strings = [tf.constant(column, tf.string) for column in (texts, *words)]
+        joined = self._graph.rejoin(parts, strings[0], tf.constant(scores), *strings[1:])
+        texts, scores, *words = (field.numpy() for field in joined)
+        columns = [texts, scores, parts.counts.numpy().tolist(), notices, *words]
         return [
             [
                 prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
-                for prediction in predictions_of(*row, cut=False, parts=count)
+                for prediction in predictions_of(row, of_row, False, parts=count, words=of_words)
             ]
-            for *row, count, of_text in zip(*columns, strict=True)
+            for row, of_row, count, of_text, *of_words in zip(*columns, strict=True)
         ]
 
     @staticmethod

@@ -60,6 +60,19 @@ BY_LANGUAGE = {
         ordinals=True,
     ),
 }
+
+
+def _of_all(field: str) -> str:
+    return " ".join(getattr(own, field) for own in BY_LANGUAGE.values())
+
+
+OF_ALL = Abbreviations(
+    _of_all("titles"),
+    _of_all("before_numbers"),
+    _of_all("others"),
+    _of_all("starters"),
+    ordinals=True,
+)
 BY_LANGUAGE |= {
     longer: BY_LANGUAGE[code]
     for code, codes in {"en": "eng", "de": "deu ger", "fr": "fra fre", "cs": "ces cze"}.items()

@@ -9,7 +9,7 @@ import functools
 import re
 from collections.abc import Iterable
 
-from tf_transformer.text.abbreviations import BY_LANGUAGE, Abbreviations
+from tf_transformer.text.abbreviations import BY_LANGUAGE, OF_ALL
 from tf_transformer.text.capitals import CAPITALS, NUMBERS
 from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, class_of
 
@@ -51,10 +51,7 @@ def boundaries(language: str) -> Rules:
     the abbreviations of all languages.
     """
     code = re.split("[-_]", language.lower())[0]
-    own = BY_LANGUAGE.get(code) or Abbreviations(
-        *(" ".join(words) for words in zip(*(x[:-1] for x in BY_LANGUAGE.values()), strict=True)),
-        ordinals=True,
-    )
+    own = BY_LANGUAGE.get(code, OF_ALL)
     letter, starting = _literal(LETTERS), _literal((*CAPITALS, "Lt", "Lm", "Lo", *NUMBERS))
     before = rf"\x00{_ANY}\x00{_OPENING}"
     initials = rf"(?:[{letter}]\.-?)*[{letter}]"
