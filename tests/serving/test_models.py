@@ -161,6 +161,12 @@ def test_the_demo_divides_texts_on_request_as_the_translator(run):
         demo.load("", "", "served/1", "", "", "float32", split="sentences")
 
 
+def test_the_demo_keeps_spans_on_request(run):
+    (model,) = demo.load(str(run), "", "", "", "", "float32", split="", keep="common")
+    ((best, *_),) = model.n_best(["seven {a}"], ())
+    assert best.text.count("{a}") == 1
+
+
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):
     assert model.fields == {"prefix": Field("Start of each translation", "prefixes", ())}
     saved, options = SavedModel(readers_folder / "served" / "mine" / "1"), (("prefix", "zw"),)
