@@ -184,12 +184,12 @@ class SearchGraph(text_graph.TextGraph):
 
         A text that changes for their sake has none of `words`.
         """
-        joined, scores, *words = join_parts(parts, texts, scores, *words)
+        joined, scores, *numbers = join_parts(parts, texts, scores, *words)
         if not self.kept_spans:
-            return joined, scores, *words
+            return joined, scores, *numbers
         is_divided = (parts.counts > 1)[:, None] & (scores > NEG_INF)
         texts = self.kept_spans.in_joined(whole_texts(parts), joined, is_divided)
-        return texts, scores, *(tf.where(tf.equal(texts, joined), x, "") for x in words)
+        return texts, scores, *(tf.where(tf.equal(texts, joined), x, "") for x in numbers)
 
     def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
         """The numbers of tokens of strings (B,) without the end token, int32 (B,).
