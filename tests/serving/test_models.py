@@ -130,6 +130,8 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
     assert not saved.controls
     assert not saved.can_align
     assert saved.languages == ()  # without metadata
+    assert not saved.keeps_tags
+    assert not model.keeps_tags
 
 
 @pytest.mark.parametrize(
@@ -142,8 +144,11 @@ def test_the_metadata_of_an_export_names_its_languages(
     shutil.copytree(readers_folder / "served" / "mine" / "1", tmp_path / "1")
     metadata = tmp_path / "1" / METADATA
     metadata.parent.mkdir(exist_ok=True)
-    metadata.write_text(json.dumps({"languages": languages}), "utf-8")
-    assert SavedModel(tmp_path / "1").languages == expected
+    facts = {"languages": languages, "decoding": {"keep": ["addresses", "tags"]}}
+    metadata.write_text(json.dumps(facts), "utf-8")
+    saved = SavedModel(tmp_path / "1")
+    assert saved.languages == expected
+    assert saved.keeps_tags
 
 
 def test_the_demo_divides_texts_on_request_as_the_translator(run):

@@ -89,13 +89,21 @@ def load(
         folders = pretrained()
     folders += split_paths(others)
     search = {name: value for name, value in search.items() if value}
-    runs = [Run.load(folder, **search) for folder in folders]  # before TensorFlow
+    runs = [_load(folder, **search) for folder in folders]  # before TensorFlow
     if search and not runs:
         raise InputError(f"--{min(search)} is for runs; an export does what it was made to do.")
     models = load_models(runs, saved_model, server, model, dtype)
     if models[0].can_align:
         models[0].align([("a", "a")])
     return models
+
+
+def _load(folder: str, **options: Any) -> Run:
+    """Loads a run. Words of translations get probabilities, which the page shows."""
+    run = Run.load(folder, **options)
+    if run.config.task.name == "translation":
+        run = Run.load(folder, **options, word_probabilities=True)
+    return run
 
 
 def pretrained() -> list[str]:
