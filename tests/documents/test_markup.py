@@ -94,7 +94,7 @@ def test_markdown_keeps_code_addresses_and_definitions(translate):
     pytest.importorskip("markdown_it")
     texts, result = translate(".md", PAGE)
     assert result == IN_CAPITALS
-    assert 'quote <g id="1">one</g> two <g id="2">l</g> <g id="3">r</g>' in texts
+    assert "quote <a>one</a> two <b>l</b> <c>r</c>" in texts
 
 
 # --- html ------------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def test_html_keeps_scripts_code_and_what_says_no(translate):
     assert texts == [
         "A & b",
         'A "tip"',
-        'Hello <g id="1">big</g> world,<x id="2"/> <g id="3">the <g id="4">link</g></g> ©.',
-        '<x id="1"/> is <x id="2"/> good',
+        "Hello <a>big</a> world,<b/> <c>the <d>link</d></c> ©.",
+        "<a/> is <b/> good",
         "A picture",
         "One",
         "Two",
@@ -243,8 +243,8 @@ def test_xliff_1_keeps_codes_and_sets_states(translate):
 </file></xliff>""",
     )
     assert texts == [
-        'Hello <g id="1">big <x id="2"/></g> world <b>',
-        'A <g id="1">b</g>.',
+        "Hello <a>big <c/></a> world <b>",
+        "A <a>b</a>.",
         "C.",
     ]
     state = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
@@ -272,7 +272,7 @@ def test_xliff_2_keeps_codes_and_sets_states(translate):
 <segment state="final"><source>x</source><target>y</target></segment>
 <ignorable><source> </source></ignorable></unit></file></xliff>""",
     )
-    assert texts == ['A <g id="1">b</g><x id="2"/> <g id="3">c</g>']
+    assert texts == ["A <a>b</a><b/> <c>c</c>"]
     target = source.replace(">b<", ">B<").replace(">c<", ">C<")
     assert translations_in(result) == [("", target), ("", "y")]
     assert '<segment state="translated">' in result
@@ -290,7 +290,7 @@ def test_tmx_gets_a_variant(translate):
 <tu><tuv xml:lang="en"><seg>Done</seg></tuv><tuv xml:lang="DE"><seg>Fertig</seg></tuv></tu>
 </body></tmx>""",
     )
-    assert texts == ['A <g id="1">b</g>']
+    assert texts == ["A <a>b</a>"]
     variants = [text for _, text in translations_in(result, "seg")]
     assert variants[1:] == ['A <bpt i="1">{b}</bpt>B<ept i="1">{/b}</ept>', "Done", "Fertig"]
     assert result.count("<tuv ") == 4
@@ -345,8 +345,8 @@ def test_word_keeps_formats_links_fields_and_tables(translate):
     document.save(content)
     texts, result = translate(".docx", content.getvalue())
     assert texts == [
-        'Hello <g id="1">big</g> world, page <g id="2">3</g>.',
-        *("Left", "Right", 'last<g id="1"> link</g>', "Cell", "Header"),
+        "Hello <a>big</a> world, page <b>3</b>.",
+        *("Left", "Right", "last<a> link</a>", "Cell", "Header"),
     ]
     document = docx.Document(io.BytesIO(result))
     first, second = document.paragraphs[:2]

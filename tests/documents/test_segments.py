@@ -7,7 +7,7 @@ from hypothesis import given
 
 from tf_transformer.documents.segments import Code, Segment, without_layout
 
-WORD = st.sampled_from(["one", " two ", "x < y", "<b>", '<g id="1">', "</g>", '<x id="1"/>', "\n"])
+WORD = st.sampled_from(["one", " two ", "x < y", "<b>", "<a>", "</A>", "<a/>", "\n"])
 ALONE = st.builds(Code, st.sampled_from(["alone", "value"]), st.integers(), st.none())
 
 
@@ -72,7 +72,7 @@ def test_any_translation_gets_each_code_once_and_nested(items, random):
 def test_lost_tags_stand_at_the_end_and_are_told():
     bold = [Code("open", "<b>", 1), "big", Code("close", "</b>", 1)]
     segment = Segment(["a ", *bold, " world ", Code("value", "%s"), "!"])
-    assert segment.text == 'a <g id="1">big</g> world <x id="2"/>!'
+    assert segment.text == "a <a>big</a> world <b/>!"
     items, is_whole = segment.restored("eine große Welt!")
     assert [x if isinstance(x, str) else x.content for x in items] == [
         *("eine große Welt!", "<b>", "</b>", "%s")
@@ -91,6 +91,15 @@ def test_layout_and_pairs_around_the_words_are_outside():
 
 
 def test_a_text_with_such_tags_gets_other_tags():
-    segment = Segment(['</g><x id="1"/> a ', Code("value", 1), " b"])
-    assert segment.text == '</g><x id="1"/> a <xx id="1"/> b'
+    segment = Segment(["</A><b/> < c ", Code("value", 1), " d"])
+    assert segment.text == "</A><b/> < c <c/> d"
     assert segment.restored(segment.text) == (segment.items, True)
+
+
+def test_tags_in_capitals_and_crossed_pairs_are_read():
+    items = [Code("open", 1, 1), "a ", Code("open", 2, 2), "b", Code("close", 3, 2), " c"]
+    segment = Segment([*items, Code("close", 4, 1), " d"])
+    assert segment.text == "<a>a <b>b</b> c</a> d"
+    restored, is_whole = segment.restored("<A>A <B>B</A> C</B> D")
+    contents = [item if isinstance(item, str) else item.content for item in restored]
+    assert (contents, is_whole) == ([1, "A ", 2, "B", 3, 4, " C D"], True)

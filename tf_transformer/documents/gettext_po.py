@@ -25,7 +25,9 @@ def read_po(content: str, options: Options) -> Document:
     options.require(target=messages.metadata.get("Language"))
     header = messages.metadata.get("Plural-Forms", "")
     count = int(x[1]) if (x := re.search(r"nplurals\s*=\s*(\d)", header)) else 0
-    forms = []  # the message, the number of its plural form or None, and the segment
+    forms: list[
+        tuple[polib.POEntry, int | None, Segment]
+    ] = []  # the message, the number of its plural form or None, and the segment
     for message in messages:
         plural = message.msgstr_plural
         is_done = message.msgstr or any(plural.values())

@@ -50,6 +50,8 @@ def read_markdown(content: str, options: Options) -> Document:
                 document.add("", body[spans[0][0] : place])
                 between = body[spans[-2:][0][1] : spans[-1][0]].lstrip(" \\")
                 for item in _items(document, token.children or [], labels, between):
+                    if is_cell and isinstance(item, Code) and isinstance(item.content, str):
+                        item = item._replace(content=_in_cell(item.content))
                     document.add(item)
                 document.stop()
         before = token.type

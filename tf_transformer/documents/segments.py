@@ -1,7 +1,9 @@
 """Segments: the texts of a document that are translated, with their inline codes as tags."""
 
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+import string
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 
@@ -21,61 +23,68 @@ Item = str | Code
 
 
 class Segment:
-    """A text whose inline codes are XML-like tags: `<g id="1">` and `</g>`, or `<x id="2"/>`.
+    """A text whose inline codes are XML-like tags: `<a>` and `</a>` for a pair, `<b/>` for others.
 
-    Layout at the ends, and pairs around the whole text, are no part of it. If the text itself has
-    such tags, the names of the tags get more letters.
+    Short tags leave room for words, and their names do not occur in tags of the text. Layout at the
+    ends, and pairs around the whole text, are no part of it.
 
     Attributes:
         items: text and codes of the document, in order.
         text: the text to translate; "" without words.
 
     Example:
-        >>> segment = Segment(["Press ", Code("open", "<b>"), "OK", Code("close", "</b>"), "."])
+        >>> segment = Segment(["Press ", Code("open", "[b]"), "OK", Code("close", "[/b]"), "."])
         >>> segment.text
-        'Press <g id="1">OK</g>.'
+        'Press <a>OK</a>.'
         >>> items, is_whole = segment.restored("Drücken Sie OK.")
         >>> [item if isinstance(item, str) else item.content for item in items], is_whole
-        (['Drücken Sie OK.', '<b>', '</b>'], False)
+        (['Drücken Sie OK.', '[b]', '[/b]'], False)
     """
 
     def __init__(self, items: Iterable[Item]):
         self.items = joined(items)
         self._before, inside, self._after = without_layout(self.items)
-        pairs = _pairs(inside)
-        plain = "".join(item for item in self.items if isinstance(item, str))
-        pair, alone = (_unused(name, plain) for name in "gx")
-        self._closing = f"</{pair}>"
-        self._tag = re.compile(rf'(<{pair} id="\d+">|</{pair}>|<{alone} id="\d+"/>)')
-        self._codes: dict[str, Code] = {}  # by tag; a closing tag stands behind its opening tag
-        self.text, numbers = "", dict[int, int]()
+        pairs, closing = _pairs(inside), dict[int, str]()
+        names = _unused_names("".join(item for item in inside if isinstance(item, str)))
+        self._codes: dict[str, Code] = {}  # by tag
+        self._closing: dict[str, str] = {}  # the closing tag of each opening tag
+        self.text = ""
         for place, item in enumerate(inside):
             if isinstance(item, str):
                 self.text += item
                 continue
             partner = pairs.get(place, place)
-            number = numbers.setdefault(min(place, partner), len(numbers) + 1)
-            tag = f'<{alone} id="{number}"/>' if place == partner else f'<{pair} id="{number}">'
-            self._codes[tag + self._closing if partner < place else tag] = item
-            self.text += self._closing if partner < place else tag
+            if partner < place:
+                tag = closing[partner]
+            elif partner == place:
+                tag = f"<{next(names)}/>"
+            else:
+                name = next(names)
+                tag, closing[place] = f"<{name}>", f"</{name}>"
+                self._closing[tag] = closing[place]
+            self._codes[tag] = item
+            self.text += tag
+        self._tag = re.compile(f"({'|'.join(self._codes) or '(?!)'})", re.IGNORECASE)
 
     def restored(self, translation: str) -> tuple[list[Item], bool]:
-        """The translation with the codes of the document, and whether it has each tag in order.
+        """The translation with the codes of the document, and whether it has each tag.
 
         A missing code stands at the end. A repeated tag is left out.
         """
-        missing, opened = dict(self._codes), list[str]()
+        missing, opened = dict(self._codes), list[str]()  # closing tags of open pairs
         items = list(self._before)
-        for part in self._tag.split(translation):
-            if part == self._closing and opened:
-                items.append(missing.pop(opened.pop() + part))
-            elif part in missing:
-                items.append(missing.pop(part))
-                opened += [part] if part + self._closing in missing else []
-            elif not self._tag.fullmatch(part):
+        for number, part in enumerate(self._tag.split(translation)):
+            tag = part.lower()
+            if number % 2 == 0:
                 items.append(part)
+            elif tag in opened:
+                while tag in opened:  # pairs inside end before it
+                    items.append(missing.pop(opened.pop()))
+            elif tag in missing and not tag.startswith("</"):
+                items.append(missing.pop(tag))
+                opened += [self._closing[tag]] if tag in self._closing else []
         is_whole = not missing
-        items += [missing.pop(tag + self._closing) for tag in reversed(opened)]
+        items += [missing.pop(tag) for tag in reversed(opened)]
         return joined([*items, *missing.values(), *self._after]), is_whole
 
 
@@ -127,8 +136,10 @@ def without_layout(items: Sequence[Item]) -> tuple[list[Item], list[Item], list[
     return [*items], [], []
 
 
-def _unused(name: str, text: str) -> str:
-    """A name of a tag that does not occur in a text."""
-    while f"<{name}" in text or f"</{name}" in text:
-        name += name[0]
-    return name
+def _unused_names(text: str) -> Iterator[str]:
+    """The names a to z, aa, ab, ... that start no tag of a text."""
+    text = text.lower()
+    for length in itertools.count(1):
+        for name in map("".join, itertools.product(string.ascii_lowercase, repeat=length)):
+            if f"<{name}" not in text and f"</{name}" not in text:
+                yield name

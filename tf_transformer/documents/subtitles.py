@@ -63,7 +63,7 @@ def read_srt(content: str, options: Options) -> Document:
             parts += ["\n" * bool(place), turn]
             if not turn.inside:
                 continue
-            if place or not runs_on:
+            if place or not (runs_on and groups):
                 groups.append([])
             groups[-1].append(turn)
         parts.append(after)

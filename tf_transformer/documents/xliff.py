@@ -1,7 +1,7 @@
 """XLIFF 1.2 and 2.0: texts with their translations, as translators' tools exchange them."""
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lxml import etree
 
@@ -74,8 +74,7 @@ def _sentences(element: etree._Element) -> Iterator[str | Segment]:
     """The parts of `<seg-source>`, whose sentences are in `<mrk mtype="seg">`."""
     sentence: list[Item] | None = None
     for item in xml.items_of(element):
-        is_code = isinstance(item, Code) and isinstance(item.key, etree._Element)
-        if is_code and item.key.get("mtype") == "seg":
+        if isinstance(item, Code) and _is_sentence(item.key):
             yield from [] if sentence is None else [Segment(sentence)]
             yield item.content
             sentence = [] if item.kind == "open" else None
@@ -83,6 +82,10 @@ def _sentences(element: etree._Element) -> Iterator[str | Segment]:
             yield xml.xml_of([item])
         else:
             sentence.append(item)
+
+
+def _is_sentence(key: Any) -> bool:
+    return isinstance(key, etree._Element) and key.get("mtype") == "seg"
 
 
 def _set_target(element: etree._Element, source: etree._Element, new: str, is_first: bool) -> None:

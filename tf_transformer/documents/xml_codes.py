@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 from xml.sax.saxutils import escape
 
 from lxml import etree
@@ -48,8 +49,8 @@ def children(element: etree._Element, name: str) -> Iterator[etree._Element]:
     return (child for child in element if name_of(child) == name)
 
 
-def child(element: etree._Element, name: str) -> etree._Element | None:
-    """The first child with a name."""
+def child(element: etree._Element, name: str) -> Any:
+    """The first child with a name, or None."""
     return next(children(element, name), None)
 
 
