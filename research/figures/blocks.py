@@ -167,6 +167,14 @@ OWN: dict[str, Renderer] = {
         read("heads")["pruned"],
         {"removed": "heads removed", "kept": "heads kept", "bleu": "BLEU"},
     ),
+    "kept_spans": fields_of(
+        "kept_spans",
+        {
+            **{"kind": "spans", "lines": "lines", "right_without": "all spans, without `--keep`"},
+            **{"right": "with", "changed_though_right": "changed though right"},
+            **{"seconds_without": "seconds, without", "seconds": "with"},
+        },
+    ),
     "language_models": lambda: of_rows(rows_of("language_models"), left=1),
     "layer_complexity": lambda: of_rows(
         read("layer_complexity")["fitted"],

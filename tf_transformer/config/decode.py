@@ -54,6 +54,9 @@ class DecodeConfig:
         repetition_penalty: factor on the log-probabilities of tokens that the prediction already
             has; 1: none.
         excluded_tokens: pieces of the vocabulary that no prediction may contain.
+        keep: spans that stand in each translation as in its text: addresses, tags, placeholders,
+            units, emoji; common: all of them. Anything else is a regular expression of the user,
+            which RE2 reads. Spans that the model loses or changes are put back by its attention.
         target_tag: target language of an imported model for several languages, like >>por<<. An
             input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
@@ -96,6 +99,7 @@ class DecodeConfig:
     no_repeat_ngram_size: int = search(0, not_negative, int32, off=0, formats=(CT2,))
     repetition_penalty: float = search(1.0, at_least_one, off=1.0)
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
+    keep: tuple[str, ...] | str = search((), off=(), common=True)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True
@@ -119,6 +123,8 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check(self, "decode")
+        if isinstance(self.keep, str):  # one text stands for a list of it
+            object.__setattr__(self, "keep", (self.keep,) if self.keep else ())
         if not self.sampling and self.num_hypotheses > self.beam_size:
             raise InputError(
                 f"decode.num_hypotheses ({self.num_hypotheses}) must be at most "

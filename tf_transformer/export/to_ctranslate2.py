@@ -111,10 +111,10 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
     for name, rules, value in options_in(decode):
         if "ctranslate2" in rules.formats or rules.off in (value, *Effect):
             continue
+        off = [] if rules.off == () else str(rules.off).lower()
         raise InputError(
             f"CTranslate2 does not support decode.{name}={value}. Use --format saved_model, or "
-            f"give --{name} {str(rules.off).lower()} and set the options of CTranslate2 in your "
-            "calls."
+            f"give --{name} {off} and set the options of CTranslate2 in your calls."
         )
 
 

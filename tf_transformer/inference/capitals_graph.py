@@ -20,27 +20,32 @@ class CapitalsGraph(SearchGraph):
     """
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
-        return tf.logical_or(super().is_copied(text), is_short_word(text))
+        return tf.logical_or(super().is_copied(text), is_short_word(self.without_spans(text)))
 
     def encode(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         tag, rest = self.codec["source"].split_tag(text)
-        return super().encode(tf.strings.join([tag, _sentence_like(rest, rest)]))
+        return super().encode(tf.strings.join([tag, self._sentence_like(rest, rest)]))
 
     def encode_prefix(self, text: tf.Tensor, prefix: tf.Tensor | None) -> tf.RaggedTensor | None:
         _, rest = self.codec["source"].split_tag(text)
-        usual = None if prefix is None else _sentence_like(rest, prefix)
+        usual = None if prefix is None else self._sentence_like(rest, prefix)
         return super().encode_prefix(text, usual)
 
     def read_pairs(self, source: tf.Tensor, target: tf.Tensor) -> Pairs:
-        return super().read_pairs(source, _sentence_like(self.clean(source)[1], target))
+        return super().read_pairs(source, self._sentence_like(self.clean(source)[1], target))
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         strings = super().decode(hypotheses, text)
         _, rest = self.codec["source"].split_tag(text)
-        upper, in_title = (mask[:, None] for mask in cases(rest))
+        upper, in_title = (mask[:, None] for mask in cases(self.without_spans(rest)))
         titles = tf.reshape(title(tf.reshape(strings, [-1])), tf.shape(strings))
         strings = tf.where(in_title, titles, strings)
         return tf.where(upper, tf.strings.upper(strings, "utf-8"), strings)
+
+    def _sentence_like(self, text: tf.Tensor, changed: tf.Tensor) -> tf.Tensor:
+        """Puts strings `changed` (B,) in the form of a sentence where `text` (B,) has capitals."""
+        upper, in_title = cases(self.without_spans(text))
+        return tf.where(tf.logical_or(upper, in_title), sentence(changed), changed)
 
 
 def cases(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
@@ -92,8 +97,3 @@ def _with_capitals(text: tf.Tensor, before: str) -> tf.Tensor:
     ends = tf.strings.substr(rest, 1, tf.int32.max, unit="UTF8_CHAR")
     words = tf.strings.reduce_join(tf.strings.join([starts, ends]), axis=1)
     return tf.strings.join([tf.strings.reduce_join(parts[:, :1], axis=1), words])
-
-
-def _sentence_like(text: tf.Tensor, changed: tf.Tensor) -> tf.Tensor:
-    """Puts the strings `changed` (B,) in the form of a sentence where `text` (B,) has capitals."""
-    return tf.where(tf.logical_or(*cases(text)), sentence(changed), changed)

@@ -4,7 +4,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import keras
 import numpy as np
@@ -127,14 +127,21 @@ class Predictor(ABC):
         symbols: ids that each form a word.
         optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
+        aligns: whether predictions say the same as their texts, so that they can keep spans.
     """
 
+    aligns: ClassVar[bool] = False
     symbols: Container[int] = attention_record.SPECIAL_IDS
     optional_inputs: Sequence[Input] = ()
     own_options: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
+        if config.keep and not (self.aligns and len(members_of(model)) == 1):
+            raise InputError(
+                "decode.keep needs a translator of one model, whose attention shows where spans of "
+                f"the text stand in the translation; got {list(config.keep)}. Give --keep []."
+            )
         self.model = model
         self.codec = codec
         self.config = config

@@ -10,6 +10,7 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
+from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.text.codec import Codec
@@ -75,6 +76,7 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
+        self.kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
@@ -135,7 +137,15 @@ class SearchGraph(text_graph.TextGraph):
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""
-        return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
+        if not self.kept_spans:
+            return without_letters(text) if self._copies else tf.fill(tf.shape(text), False)
+        rest = self.without_spans(text)
+        may_be = tf.not_equal(text, "") & (self._copies | tf.not_equal(text, rest))
+        return may_be & without_letters(rest + " ")
+
+    def without_spans(self, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B,) without the spans of `config.keep`."""
+        return self.kept_spans.without_spans(text) if self.kept_spans else text
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Prepares strings (B,) for `encode`, and returns them with and without target tags.
@@ -178,9 +188,18 @@ class SearchGraph(text_graph.TextGraph):
             [ids, tf.RaggedTensor.from_row_lengths(starts, counts, validate=False)], axis=1
         )
 
-    def predictions(self, hypotheses: Hypotheses, text: tf.Tensor) -> Predictions:
-        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions."""
+    def predictions(
+        self, hypotheses: Hypotheses, text: tf.Tensor, *fields: tf.Tensor
+    ) -> Predictions:
+        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions.
+
+        `fields`, int32 (B, P), are those of the `Problem`, one for each of `problem_inputs`, if the
+        search had them.
+        """
         texts, scores = self.decode(hypotheses, text), hypotheses.scores
+        if self.kept_spans:
+            named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
+            texts = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
         if self.config.distinct and scores.shape[1] != 1:
             texts, scores = _without_repeated(texts, scores)
         count = self.config.num_hypotheses
@@ -256,8 +275,9 @@ class SearchGraph(text_graph.TextGraph):
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
-            hypotheses = self._search_rows(search, inputs, rows)
-            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows))
+            fields = self._fields(inputs, rows)
+            hypotheses = self._search_rows(search, text_graph.rows_of(inputs.ids, rows), fields)
+            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), *fields)
             return of_rows.texts[:, :count], of_rows.scores[:, :count], of_rows.at_limit
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
@@ -276,17 +296,23 @@ class SearchGraph(text_graph.TextGraph):
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         return texts, scores, flags
 
-    def _search_rows(self, search: SearchIds, inputs: Prepared, rows: tf.Tensor) -> Hypotheses:
-        ids = text_graph.rows_of(inputs.ids, rows)
+    def _fields(self, inputs: Prepared, rows: tf.Tensor) -> list[tf.Tensor]:
+        """The fields of the `Problem`, int32 (R, P), one for each of `problem_inputs`, or none."""
         if not inputs.problem:
-            return search(ids)
+            return []
         none = tf.zeros((tf.size(rows), 0), tf.int32)
-        fields = [
+        return [
             text_graph.rows_of(inputs.problem[kind.name], rows)
             if kind.name in inputs.problem
             else none
             for kind in self.problem_inputs
         ]
+
+    def _search_rows(
+        self, search: SearchIds, ids: tf.Tensor, fields: Sequence[tf.Tensor]
+    ) -> Hypotheses:
+        if not fields:
+            return search(ids)
         longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
         return tf.cond(longest > 0, lambda: self.search_given(ids, *fields), lambda: search(ids))
 

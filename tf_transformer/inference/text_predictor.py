@@ -78,7 +78,7 @@ class TextPredictor(predictor.Predictor):
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and fields of their problems."""
-        return lambda text, *ids: self._graph.predictions(search(*ids), text)
+        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids[1:])
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration; XLA needs `static_shapes`."""

@@ -20,6 +20,7 @@ from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.capitals import form_of, sentence
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.kept_spans import without_spans
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
@@ -70,6 +71,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
+    aligns = True
 
     def __init__(
         self,
@@ -134,7 +136,8 @@ class Translator(TextPredictor):
             for i, *ids, matrix in zip(indices, source, target, weights, strict=True):
                 both = (texts[i], translations[i])
                 tag, rest = split_tag(texts[i], self.codec["source"].tags)
-                if self.own_options["lower_capitals"] and form_of(rest):  # as the graph does
+                alone = without_spans(rest, self.config.keep) if self.config.keep else rest
+                if self.own_options["lower_capitals"] and form_of(alone):  # as the graph does
                     both = (f"{tag} {sentence(rest)}", sentence(translations[i]))
                 sides = ("source", "target")
                 text, translation = map(self._tokens_in_words, both, ids, sides)

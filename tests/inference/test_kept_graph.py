@@ -1,0 +1,254 @@
+"""The repair of spans that a model lost, changed or repeated."""
+
+import random
+from collections import Counter
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests.text.test_kept_spans import SPANS, WORDS
+from tf_transformer.errors import InputError
+from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
+from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.inference.translator import Translation, Translator
+from tf_transformer.models.ensemble import Ensemble
+from tf_transformer.text.kept_spans import spans
+
+KEPT = KeptSpans(["common"])
+ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
+
+
+@tf.function(reduce_retracing=True)
+def repaired(source, output, ends, weights, fixed):
+    def count_words(starts):
+        starts = tf.strings.regex_replace(starts, "(<[^>]*>)", r" \1 ")
+        return tf.cast(tf.strings.split(starts).row_lengths(), tf.int32)
+
+    return KEPT.repair(source, Drawn(output, ends, weights, fixed), count_words)
+
+
+def repair(source, output, weights=None, rng=None, fixed=0):
+    """Repairs an output of words, with a diagonal attention or other weights."""
+    words = output.split(" ")
+    ends = [0, *np.cumsum([len(word.encode()) + 1 for word in words]) - 1]
+    shape = len(words), len(source.split(" "))
+    if weights is None:
+        weights = np.eye(*shape) if rng is None else rng.dirichlet(np.ones(shape[1]), shape[0])
+    args = source, output, np.array(ends, np.int32), np.float32(weights), np.int32(fixed)
+    return repaired(*map(tf.constant, args)).numpy().decode()
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "right"),
+    [
+        (
+            "Go to https://a.org now .",
+            "Gehe zu https://b.org jetzt .",
+            "Gehe zu https://a.org jetzt .",
+        ),
+        ("It weighs 5 kg in all .", "Es wiegt 5 Kilo in allem .", "Es wiegt 5 kg in allem ."),
+        ("Hi {name} , hello", "Hallo Name , hallo", "Hallo {name} , hallo"),
+        ("a {x} b {x} c", "A {x} B {y} C", "A {x} B {x} C"),
+        ("a {x} b", "A {x} {x} B", "A {x} B"),
+        ("Nice 🙂", "Schön", "Schön 🙂"),
+        ("{a} b", "b {a}", "b {a}"),
+        ("A {x} .", "Ein {x} {x} .", "Ein {x} ."),
+        ("a {x}, b", "A {x}, B {x}, C", "A {x}, B, C"),
+    ],
+)
+def test_a_span_stands_where_the_model_put_its_copy(source, output, right):
+    assert repair(source, output) == right
+
+
+def test_lost_tags_stand_beside_the_words_that_stood_beside_them():
+    weights = np.eye(5)[[0, 2, 4]]  # A from a, B from b, C from c
+    assert repair("a <b> b </b> c", "A B C", weights) == "A <b> B </b> C"
+    assert repair("a <b> b </b> c", "B A C", weights[[1, 0, 2]]).count("<b>") == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "attended", "right"),
+    [
+        ("a <b>b</b> c", [0, 2, 4], "A <b>B</b> C"),
+        ("<b>a b</b> c", [1, 2, 4], "<b>A B</b> C"),
+        ("<b>a b</b> c", [2, 1, 4], "<b>A B</b> C"),
+        ("a <i><b>b</b></i> c", [0, 3, 6], "A <i><b>B</b></i> C"),
+        ("a <b></b> b c", [0, 3, 4], "A <b></b> B C"),
+        ("a <b>b</b> c", [4, 2, 0], "A <b>B</b> C"),
+    ],
+)
+def test_a_lost_element_encloses_what_became_of_its_content(source, attended, right):
+    size = len(source.replace("<", " <").replace(">", "> ").split())
+    assert repair(source, "A B C", np.eye(size)[attended]) == right
+
+
+def test_a_prefix_stays_and_all_spans_of_the_text_follow():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    known = [span for kind in SPANS.values() for span in kind]
+    for _ in range(400):
+        parts = [rng.choice(known if rng.random() < 0.4 else WORDS) for _ in range(8)]
+        source, output = " ".join(parts), " ".join(damaged(parts, rng))
+        start = output[: rng.randrange(len(output) + 1)] if rng.random() < 0.5 else ""
+        fixed = len(start.encode())
+        result = repair(source, output, rng=draws, fixed=fixed)
+        assert result.startswith(start), (source, output, result)
+        assert Counter(spans(result)) >= Counter(spans(source)), (source, output, result)
+
+
+def test_a_word_goes_or_stays_whole():
+    """One of 3 letters, or 2 of 3, are a copy of the span by their attention."""
+    for width, right in ((1, "In {x} ist es"), (2, "In {x} es")):
+        ends = np.array([0, 2, 3 + width, 6, 9], np.int32)
+        weights = np.eye(4, dtype=np.float32)[[0, 1, 2, 3]]
+        args = "In {x} is it", "In ist es", ends, weights, np.int32(0)
+        result = repaired(*map(tf.constant, args))
+        assert result.numpy().decode() == right
+
+
+def damaged(parts, rng):
+    """Loses, repeats, changes and moves some parts of a text."""
+    result = []
+    for part in parts:
+        kind = rng.randrange(6)
+        result += {0: [], 1: [part, part], 2: [part[:-1] + "e"], 3: [part[1:]]}.get(kind, [part])
+    if rng.random() < 0.3:
+        rng.shuffle(result)
+    return result
+
+
+def test_each_span_stands_in_the_output_once_for_any_output_and_attention():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    known = [span for kind in SPANS.values() for span in kind]
+    for _ in range(400):
+        parts = [
+            rng.choice(known if rng.random() < 0.4 else WORDS) for _ in range(rng.randrange(9))
+        ]
+        gap = rng.choice(["", " "])
+        source, output = gap.join(parts), gap.join(damaged(parts, rng))
+        result = repair(source, output, rng=draws)
+        wanted, counts = Counter(spans(source)), Counter(spans(result))
+        assert {span: counts[span] for span in wanted} == wanted, (source, output, result)
+
+
+def tree(rng, depth=3):
+    """The parts of a random well-formed text."""
+    parts = []
+    for _ in range(rng.randrange(1, 4)):
+        opening, closing = rng.choice(ELEMENTS)
+        inner = tree(rng, depth - 1) if depth else []
+        parts += rng.choice([[rng.choice("abc")], [opening, *inner, closing], ["<br/>"]])
+    return parts
+
+
+def tags_parse(text):
+    try:
+        ElementTree.fromstring(f"<r>{''.join(span for span in spans(text) if span[0] == '<')}</r>")
+    except ElementTree.ParseError:
+        return False
+    return True
+
+
+KEPT_TEXTS = [
+    *("Please visit https://example.org/a?b=c for more.", "Write to tom@example.org today."),
+    *("Hello {name}, you have %(count)d new messages.", "The <b>red</b> house is <i>old</i>."),
+    *("I love you 🙂 and you 👍🏽.", "It weighs 1,000.5 kg.", "CLICK {button} NOW!", "{a}"),
+    *("{0, plural, one {# file} other {# files}} deleted.", "<b>", "🙂", "  %s  "),
+]
+PLAIN_TEXTS = ["twenty-one", "", "a big house", "IT IS RAINING"]
+
+
+@pytest.mark.parametrize("lower_capitals", [False, True])
+def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals):
+    """By a model that has never seen most of their characters; plain texts do not change."""
+    plain = Translator.from_run(run, beam_size=3, num_hypotheses=3)
+    model, codec = plain.model, plain.codec
+    config = replace(plain.config, keep=("common",))
+    keeping = Translator(model, codec, config, lower_capitals=lower_capitals)
+    unchanged = Translator(model, codec, plain.config, lower_capitals=lower_capitals)
+    assert keeping.n_best(PLAIN_TEXTS) == unchanged.n_best(PLAIN_TEXTS)
+    n_best = keeping.n_best(KEPT_TEXTS)
+    for text, row in zip(KEPT_TEXTS, n_best, strict=True):
+        for prediction in row:
+            wanted, counts = Counter(spans(text)), Counter(spans(prediction.text))
+            assert {span: counts[span] for span in wanted} == wanted
+    outputs = keeping.graph().n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
+    in_graph = [[text.decode() for text in row if text] for row in outputs]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_a_pattern_that_re2_cannot_read_is_an_error():
+    with pytest.raises(InputError, match="RE2"):
+        KeptSpans(["a(?=b)"])
+
+
+def test_a_text_of_spans_alone_is_its_own_translation(run):
+    translator = Translator.from_run(run, keep="common")
+    assert translator(["{a}  <b>🙂</b>", "7 {a}"]) == [
+        *(Translation("{a}  <b>🙂</b>", 0.0), Translation("7 {a}", 0.0))
+    ]
+
+
+def test_a_prefix_stays_in_python_and_in_the_graph(run):
+    translator = Translator.from_run(run, keep=("common",), num_hypotheses=2)
+    texts, prefixes = ["twenty {a} <b>one</b>"] * 4, ["", "{b} ein", "<b>ein", "zw "]
+    n_best = translator.n_best(texts, prefixes=prefixes)
+    for prefix, row in zip(prefixes, n_best, strict=True):
+        for prediction in row:
+            assert prediction.text.startswith(prefix.rstrip())
+            counts = Counter(spans(prediction.text))
+            assert counts["{a}"] == counts["<b>"] == counts["</b>"] == 1
+    columns = {"prefix": prefixes}
+    given = [tf.constant(columns[kind.name]) for kind in translator.graph().inputs]
+    outputs = translator.graph().n_best(tf.constant(texts), *given)["translations"].numpy()
+    in_graph = [[text.decode() for text in row if text] for row in outputs]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_spans_behind_the_end_of_a_cut_text_stand_in_its_translation(run):
+    translator = Translator.from_run(run, keep="common", max_source_length=8)
+    text = "<b>" + "twenty-one " * 20 + "</b> {a}"
+    (translation,) = translator([text])
+    assert translation.cut
+    assert spans(translation.text) == spans(text)
+
+
+def test_small_letters_of_a_span_do_not_hide_that_a_text_is_in_capitals(run):
+    plain = Translator.from_run(run)
+    translator = Translator(
+        *(plain.model, plain.codec, replace(plain.config, keep=("common",))), lower_capitals=True
+    )
+    upper, usual = translator(["TWENTY {a} ONE", "Twenty {a} one"])
+    assert upper.text == usual.text.upper().replace("{A}", "{a}")
+
+
+@pytest.mark.parametrize("span", ["{}", "<b>", "🙂", "5 km "])
+def test_any_number_of_spans_stand_in_the_translation(run, span):
+    translator = Translator.from_run(run, keep="common")
+    text = "twenty " + span * 20_000
+    (translation,) = translator([text])
+    assert spans(translation.text) == spans(text)
+
+
+def test_only_a_translator_of_one_model_keeps_spans(run):
+    translator = Translator.from_run(run)
+    config = replace(translator.config, keep=("common",))
+    both = Ensemble([translator.model, translator.model])
+    with pytest.raises(InputError, match="one model"):
+        Translator(both, translator.codec, config)
+    with pytest.raises(InputError, match="one model"):
+        TextPredictor(translator.model, translator.codec, config)
+
+
+def test_well_formed_markup_stays_well_formed():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    for _ in range(400):
+        parts = tree(rng)
+        text, output = " ".join(parts), " ".join(damaged(parts, rng))
+        mixed = " ".join(rng.sample(parts, rng.randrange(len(parts) + 1)))
+        for markup in (text, mixed):
+            assert is_well_formed(tf.constant(spans(markup), tf.string)) == tags_parse(markup)
+        result = repair(text, output, rng=draws)
+        assert tags_parse(result), (text, output, result)
