@@ -22,6 +22,7 @@ from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run, direction_of
+from tf_transformer.text.kept_spans import COMMON
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
@@ -113,6 +114,9 @@ def main(
         if wrong := [f"--{name}" for name, value in lines_only.items() if value]:
             raise InputError(f"{input} is a document, and {', '.join(wrong)} needs lines.")
         run = Run.load(run_dir, **decode_options)
+        is_alone = run.config.task.name == "translation" and not run.others
+        if decode_options.get("keep") is None and not run.config.decode.keep and is_alone:
+            run = Run.load(run_dir, **decode_options | {"keep": (COMMON,)})
         source, target = direction_of(run.config) or ("", "")
         languages = Options(source, target_language or target, retranslate)
         translate_document(run, input, output, languages, overwrite, dtype)

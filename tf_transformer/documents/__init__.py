@@ -58,6 +58,8 @@ def read_document(path: str | os.PathLike, options: Options = DEFAULT) -> Docume
     """
     kind = FORMATS[_ending(path)]
     content = read_whole(path)
+    has_mark = kind.is_text and content.startswith(codecs.BOM_UTF8)
+    given = _text(content, path) if kind.is_text else content
     module, _, function = kind.reader.partition(":")
     try:
         read = getattr(importlib.import_module(module), function)
@@ -66,12 +68,11 @@ def read_document(path: str | os.PathLike, options: Options = DEFAULT) -> Docume
             f"{path} needs the package {error.name}: pip install 'tf_transformer[documents]'."
         ) from error
     try:
-        document = read(_text(content, path) if kind.is_text else content, options)
+        document = read(given, options)
     except InputError as error:
         raise InputError(f"{path} cannot be translated: {error}") from error
-    if not (kind.is_text and content.startswith(codecs.BOM_UTF8)):
-        return document
-    return document._replace(write=lambda items: codecs.BOM_UTF8 + document.write(items))
+    mark = codecs.BOM_UTF8 * has_mark
+    return document._replace(write=lambda items: mark + document.write(items))
 
 
 def _text(content: bytes, path: str | os.PathLike) -> str:
