@@ -137,10 +137,11 @@ def _items(container: etree._Element) -> Iterator[Item]:
 
 def _flat(container: etree._Element) -> Iterator[tuple[etree._Element | None, etree._Element]]:
     """The parts of runs, each with the format of its run, and the other children."""
-    for child in container:
+    for child in container.iterchildren(etree.Element):
         if child.tag == f"{_W}r":
             style = child.find(f"{_W}rPr")
-            yield from ((style, x) for x in child if x is not style and x.tag not in _SKIPPED)
+            parts = child.iterchildren(etree.Element)
+            yield from ((style, x) for x in parts if x is not style and x.tag not in _SKIPPED)
         elif child.tag not in _SKIPPED:
             yield None, child
 
