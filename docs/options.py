@@ -49,6 +49,7 @@ YAML file, `task: parsing` is short for `task: {name: parsing}`.
 COMMON = {
     "evaluate": {"run_dir", "source", "reference", "hypotheses", "metric", "output"},
     "translate": {"run_dir", "input", "output", "n_best_output", "attention_output"},
+    "serve": {"run_dir", "saved_model", "server", "model", "host", "port", "api_keys"},
 }
 
 

@@ -29,7 +29,8 @@ LEVELS = [
     {"visualization"},
     {"tasks"},
     {"imports"},
-    {"training", "export", "demo"},
+    {"training", "export", "serving"},
+    {"demo"},
     {"commands"},
 ]
 KERAS_ONLY = {
@@ -166,7 +167,7 @@ DOORS = {
     "commands.distill": {"Run.load", "RunFolder"},  # the teacher, and the student
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    "commands.synthesize": {"Run.load"},
+    **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve")},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder

@@ -34,8 +34,8 @@ def task(setting: Setting, cell: Cell) -> Task:
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()
     vocabulary_size = sizes.pop("vocabulary_size")
-    policy = "float32" if cell.dtype == "float32" else f"mixed_{cell.dtype}"
-    model = Transformer(vocabulary_size, ModelConfig(**sizes, dropout_rate=DROPOUT), dtype=policy)
+    config = ModelConfig(**sizes, dropout_rate=DROPOUT)
+    model = Transformer(vocabulary_size, config, dtype=cell.policy)
     model.build()
     beta_1, beta_2 = BETAS
     optimizer = keras.optimizers.Adam(LEARNING_RATE, beta_1, beta_2, EPSILON)

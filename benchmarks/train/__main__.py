@@ -45,6 +45,7 @@ def main(
     rounds: int = 3,
     updates: int = 20,
     malloc: Literal["kept", "huge_pages"] = "kept",
+    dtype: Literal["float32", "bfloat16"] = "float32",
     output: str = "",
 ) -> None:
     """Measures the speed of training of several systems in turn, and prints a table per shape.
@@ -60,6 +61,7 @@ def main(
             systems take turns, run by run.
         malloc: allocator of all processes. kept: keeps freed memory, like train.py. huge_pages:
             also takes memory in huge pages.
+        dtype: of the products. bfloat16: mixed_bfloat16 of Keras, autocast of torch.
         output: result file to write, like benchmarks/results/train_tiny.json.
     """
     at_least_one(rounds=rounds, updates=updates)
@@ -70,12 +72,13 @@ def main(
     found: list[Measurement] = []
     failed: dict[Job, str] = {}
     with tempfile.TemporaryDirectory() as folder:
-        cells = {shape: CELLS[shape] for shape in chosen_shapes}
+        cells = {shape: CELLS[shape]._replace(dtype=dtype) for shape in chosen_shapes}
         if source:
             write = "benchmarks.train.text:write"
             files = {"folder": folder, "source": os.path.abspath(source)}
             files["target"] = os.path.abspath(target)
-            cells = {shape: Cell(*call(write, shape=shape, **files)) for shape in cells}
+            sizes = {shape: call(write, shape=shape, **files)[:2] for shape in cells}
+            cells = {shape: Cell(*size, dtype) for shape, size in sizes.items()}
         for round_ in rounds_of(rounds):
             for shape in chosen_shapes:
                 jobs = [Job(shape, name) for name in names if name not in skipped]

@@ -14,6 +14,7 @@ from benchmarks.train.workload import DROPOUT, Cell, sinusoids
 def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     """Trains the model of this shape."""
     keras.utils.set_random_seed(1)
+    keras.config.set_dtype_policy(cell.policy)
     return keras_task(_model(setting.shape, cell), setting, cell, jit_compile)
 
 

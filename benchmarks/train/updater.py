@@ -30,7 +30,8 @@ def task(setting: Setting, cell: Cell, jit_compile: bool) -> Task:
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()
     vocabulary_size = sizes.pop("vocabulary_size")
-    model = Transformer(vocabulary_size, ModelConfig(**sizes, dropout_rate=DROPOUT))
+    config = ModelConfig(**sizes, dropout_rate=DROPOUT)
+    model = Transformer(vocabulary_size, config, dtype=cell.policy)
     model.build()
     beta_1, beta_2 = BETAS
     optimizer = make_optimizer(model, LEARNING_RATE, beta_1=beta_1, beta_2=beta_2, epsilon=EPSILON)

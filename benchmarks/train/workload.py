@@ -33,7 +33,7 @@ class Cell(NamedTuple):
     Attributes:
         sentences: of a batch, B; 0: batches of a text, with padding.
         tokens: of a source, and of a target; of a text: of the longest.
-        dtype: of the computation.
+        dtype: of the products, float32 or bfloat16. Weights are float32.
     """
 
     sentences: int
@@ -45,10 +45,15 @@ class Cell(NamedTuple):
         """Whether the batches come from a text; see `text.py`."""
         return not self.sentences
 
+    @property
+    def policy(self) -> str:
+        """The dtype policy of a Keras model."""
+        return "float32" if self.dtype == "float32" else f"mixed_{self.dtype}"
+
     def __str__(self) -> str:
-        if self.is_text:
-            return f"text of at most {self.tokens} tokens"
-        return f"{self.sentences} × {self.tokens} tokens"
+        size = f"{self.sentences} × {self.tokens} tokens"
+        size = f"text of at most {self.tokens} tokens" if self.is_text else size
+        return size if self.dtype == "float32" else f"{size}, {self.dtype}"
 
 
 CELLS = {"base": Cell(16, 32), "tiny": Cell(64, 24)}

@@ -381,6 +381,8 @@ WRONG_PATHS = [
     ["translate", "--run_dir", "missing", "--input", "missing"],
     ["export", "--run_dir", "missing", "--to", "missing"],
     ["demo", "--run_dir", "missing"],
+    ["serve", "--run_dir", "missing"],
+    ["serve", "--server", "missing", "--api_keys", "missing"],
     ["plot", "missing"],
 ]
 
@@ -394,7 +396,9 @@ def test_help_wrong_options_and_wrong_paths_import_no_tensorflow(tmp_path):
     )
     assert process.stdout.splitlines()[-1] == ""
     errors = [line for line in process.stderr.splitlines() if line.startswith("error: ")]
-    assert all("missing" in error or "needs --reference" in error for error in errors[-15:])
+    assert all(
+        "missing" in error or "needs --reference" in error for error in errors[-len(WRONG_PATHS) :]
+    )
     assert len(errors) == len(COMMANDS) + len(WRONG_PATHS)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
     assert process.stderr.count("error: unknown option --wrong") == len(COMMANDS)

@@ -24,7 +24,7 @@ def test_help_lists_the_commands(monkeypatch, capsys, word):
     ("words", "message"),
     [
         ([], "error: expected a command; choose from train, evaluate, translate, export, import, "),
-        (["serve", "--x"], "error: unknown command 'serve'; choose from train, evaluate, "),
+        (["served", "--x"], "error: unknown command 'served'; choose from train, evaluate, "),
     ],
 )
 def test_a_missing_or_unknown_command_is_an_error(monkeypatch, capsys, words, message):

@@ -10,10 +10,10 @@ import httpx
 import pytest
 
 from tf_transformer.demo import app
-from tf_transformer.demo.models import Control, Field
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
+from tf_transformer.serving.models import Control, Field
 
 SCRIPT = "<script>alert(1)</script> & <b>"
 

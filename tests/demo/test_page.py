@@ -11,7 +11,8 @@ import time
 import pytest
 from html_checker import HtmlChecker
 
-from tf_transformer.commands.demo import listen, load
+from tf_transformer.commands.demo import load
+from tf_transformer.commands.web_server import listen
 from tf_transformer.demo.app import PAGE, make_app
 from tf_transformer.inference.predictor import Prediction
 

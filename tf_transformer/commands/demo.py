@@ -1,22 +1,25 @@
 """Serves a local page for translation: tf-transformer demo --run_dir runs/x."""
 
-import contextlib
-import importlib.util
 import pathlib
-import signal
-import socket
 import webbrowser
 from typing import TYPE_CHECKING
 
+from tf_transformer.commands.web_server import (
+    address,
+    listen,
+    load_models,
+    require_one_kind,
+    require_packages,
+    serve,
+)
 from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import split_paths
-from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
-    from tf_transformer.demo.models import DemoModel
+    from tf_transformer.serving.models import TextModel
 
 PRETRAINED = ("pretrained/tatoeba-en-de", "pretrained/tatoeba-de-en")  # of everyday text
 
@@ -51,51 +54,31 @@ def main(
         open_browser: open the page in a browser.
         dtype: dtype of weights and computation of a run.
     """
-    missing = [name for name in ("starlette", "uvicorn") if not importlib.util.find_spec(name)]
-    if names := " and ".join(missing):
-        raise InputError(f"the demo needs {names}: pip install 'tf_transformer[demo]'")
+    require_packages("demo", "starlette", "uvicorn")
     listener = listen(host, port)
-    url = f"http://{host}:{listener.getsockname()[1]}"
     models = load(run_dir, others, saved_model, server, model, dtype)
-
-    import uvicorn
 
     from tf_transformer.demo.app import make_app
 
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # not under nohup
-        signal.signal(signal.SIGHUP, lambda *_: signal.raise_signal(signal.SIGTERM))
-    config = uvicorn.Config(make_app(models), log_level="warning", timeout_graceful_shutdown=3)
+    url = address(listener)
     print(f"{', '.join(m.name for m in models)}: {url} (Ctrl-C ends the demo)", flush=True)
     if open_browser:
         webbrowser.open(url)
-    with contextlib.suppress(KeyboardInterrupt):
-        uvicorn.Server(config).run([listener])
+    serve(make_app(models), listener)
 
 
 def load(
     run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
-) -> "list[DemoModel]":
+) -> "list[TextModel]":
     """Loads the models that the options of `main` name, and traces the graphs of the first."""
-    if sum(map(bool, (run_dir, saved_model, server))) > 1:
-        raise InputError("give only one of --run_dir, --saved_model and --server.")
+    require_one_kind(run_dir, saved_model, server)
     folders = [run_dir] if run_dir else []
     if not (run_dir or saved_model or server):
         folders = pretrained()
     runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
-
-    import_tensorflow()
-    from tf_transformer.demo.models import RunModel, SavedModel, ServedModel
-
-    models: list[DemoModel] = [RunModel(run, dtype) for run in runs]
-    if server:
-        models.insert(0, ServedModel(server, model))
-    elif saved_model:
-        models.insert(0, SavedModel(saved_model))
-    first = models[0]
-    for count in (1, 2):
-        first.n_best([first.example] * count, ())
-    if first.can_align:
-        first.align([("a", "a")])
+    models = load_models(runs, saved_model, server, model, dtype)
+    if models[0].can_align:
+        models[0].align([("a", "a")])
     return models
 
 
@@ -109,13 +92,3 @@ def pretrained() -> list[str]:
         f"{PRETRAINED[0]} in the current folder. To train a model: make demo; "
         "tf-transformer demo --run_dir runs/demo"
     )
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens on an address; an `InputError` if the address cannot be used."""
-    try:
-        return socket.create_server((host, port))
-    except (OSError, OverflowError) as error:
-        raise InputError(
-            f"cannot listen on {host}:{port}: {error}. Give another --port; 0 takes a free port."
-        ) from error

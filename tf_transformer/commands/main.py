@@ -18,6 +18,7 @@ COMMANDS = {
     "distill": "train a small, fast model on the translations of a large one",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
+    "serve": "translate for programs that speak LibreTranslate's, DeepL's or OpenAI's API",
 }
 MODULES = {"import": "import_model"}  # `import` is a word of Python
 USAGE = """\

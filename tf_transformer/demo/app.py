@@ -1,10 +1,8 @@
 """The web application: one page, and JSON for its script."""
 
 import contextlib
-import json
-import math
 import pathlib
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
@@ -13,14 +11,17 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from tf_transformer.demo.batches import Batches, FullError
-from tf_transformer.demo.models import DemoModel, Options
-from tf_transformer.errors import InputError
 from tf_transformer.files.writing import one_line
-from tf_transformer.text.normalization import well_formed
+from tf_transformer.serving.batches import Batches
+from tf_transformer.serving.models import Options, TextModel
+from tf_transformer.serving.requests import Limits, content_type, parse_json, require, run, shown
 
 PAGE = pathlib.Path(__file__).with_name("page.html")
-LIMITS = {"bytes": 2**18, "lines": 128, "characters": 2000, "text": 20_000, "upload": 2**22}
+LIMITS = Limits()
+LIMITS_OF_PAGE = {
+    **{"bytes": LIMITS.request_bytes, "lines": LIMITS.texts, "characters": LIMITS.characters},
+    **{"text": 20_000, "upload": 2**22},  # of the text field, in characters; of a file, in bytes
+}
 HEADERS = {
     # The whole page is one file, and connects to this server only.
     "Content-Security-Policy": (
@@ -32,7 +33,7 @@ HEADERS = {
 }
 
 
-def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
+def make_app(models: Sequence[TextModel], capacity: int = 2048) -> Starlette:
     """The application for models, among which the page offers the choice.
 
     `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
@@ -57,7 +58,7 @@ def make_app(models: Sequence[DemoModel], capacity: int = 2048) -> Starlette:
 class Demo:
     """The handlers of requests; see `make_app`."""
 
-    def __init__(self, models: Sequence[DemoModel], capacity: int):
+    def __init__(self, models: Sequence[TextModel], capacity: int):
         self._models = models
         self._capacity = capacity
         self._page = PAGE.read_text("utf-8")
@@ -83,7 +84,7 @@ class Demo:
             }
             for model in self._models
         ]
-        return JSONResponse({"models": models, "limits": LIMITS}, headers=HEADERS)
+        return JSONResponse({"models": models, "limits": LIMITS_OF_PAGE}, headers=HEADERS)
 
     async def translate(self, request: Request) -> Response:
         """The predictions for the texts of a request, as JSON."""
@@ -91,7 +92,7 @@ class Demo:
         model, texts = self._read_model(body), read_texts(body, "texts")
         options = read_options(body, model) + read_fields(body, model)
         refuse_others(body)
-        lines = await self._run(model.n_best, texts, options)
+        lines = await run(self._batches, model.n_best, texts, options)
         shown_lines = [
             [{"text": one_line(x.text), "score": x.score, "notices": x.notices} for x in line]
             for line in lines
@@ -108,10 +109,11 @@ class Demo:
         refuse_others(body)
         count, given = len(texts), len(predictions)
         require(count == given, f"Expected as many predictions as texts, {count}, got {given}.")
-        weights = await self._run(model.align, list(zip(texts, predictions, strict=True)), options)
+        pairs = list(zip(texts, predictions, strict=True))
+        weights = await run(self._batches, model.align, pairs, options)
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
-    def _read_model(self, body: dict[str, Any]) -> DemoModel:
+    def _read_model(self, body: dict[str, Any]) -> TextModel:
         """Takes the model out of a body."""
         place = body.pop("model", 0)
         last = len(self._models) - 1
@@ -119,36 +121,16 @@ class Demo:
         require(is_place, f"Expected 0 to {last} as model, got {shown(place)}.")
         return self._models[place]
 
-    async def _run(self, function: Any, items: Sequence[Any], *options: Hashable) -> Sequence[Any]:
-        try:
-            return await self._batches(function, items, *options)
-        except FullError:
-            raise HTTPException(
-                503, "The server is busy. Try again in a second.", {"Retry-After": "1"}
-            ) from None
-        except InputError as error:
-            raise HTTPException(502, str(error)) from error
-
 
 async def read_json(request: Request) -> dict[str, Any]:
     """Reads the JSON object of a request."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if content_type(request) != "application/json":
         # Pages of other sites need permission to send this type.
         raise HTTPException(415, "Expected the content type application/json.")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > LIMITS["bytes"]:
-            raise HTTPException(413, f"A request may have at most {LIMITS['bytes']:,} bytes.")
-    try:
-        content = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise HTTPException(400, f"The request is not JSON: {error}.") from error
-    require(isinstance(content, dict), 'Expected a JSON object like {"texts": ["one line"]}.')
-    return content
+    return parse_json(await LIMITS.read_body(request))
 
 
-def read_options(body: dict[str, Any], model: DemoModel) -> Options:
+def read_options(body: dict[str, Any], model: TextModel) -> Options:
     """Takes the values of a model's controls out of a body, rounded to steps, without defaults."""
     options = {}
     for name, control in model.controls.items():
@@ -168,15 +150,10 @@ def read_options(body: dict[str, Any], model: DemoModel) -> Options:
 
 def read_texts(body: dict[str, Any], name: str) -> list[str]:
     """Takes the list of texts with a name out of a body."""
-    texts = body.pop(name, None)
-    are_texts = isinstance(texts, list) and all(isinstance(text, str) for text in texts)
-    require(are_texts, f"Expected a list of texts as {name}, got {shown(texts)}.")
-    most, count = LIMITS["lines"], len(texts)
-    require(0 < count <= most, f"Expected 1 to {most} {name} in a request, got {count}.")
-    return [read_text(text, f"Text {number} of {name}") for number, text in enumerate(texts, 1)]
+    return LIMITS.accept_texts(body.pop(name, None), name)
 
 
-def read_fields(body: dict[str, Any], model: DemoModel) -> Options:
+def read_fields(body: dict[str, Any], model: TextModel) -> Options:
     """Takes the values of a model's fields out of a body, without empty ones."""
     options = {}
     for name, field in model.fields.items():
@@ -184,36 +161,14 @@ def read_fields(body: dict[str, Any], model: DemoModel) -> Options:
         is_known = isinstance(value, str) and (not field.choices or value in ("", *field.choices))
         expected = f"one of {', '.join(field.choices)}" if field.choices else "a text"
         require(is_known, f"Expected {expected} as {name}, got {shown(value)}.")
-        if text := read_text(value, f"The text {name}"):
+        if text := LIMITS.accept_text(value, f"The text {name}"):
             options[name] = text
     return tuple(options.items())
-
-
-def read_text(text: str, called: str) -> str:
-    """A text of a request, which is not too long."""
-    longest, length = LIMITS["characters"], len(text)
-    message = f"{called} has {length:,} characters; at most {longest:,} are allowed."
-    require(length <= longest, message, status=413)
-    return well_formed(text)
 
 
 def refuse_others(body: dict[str, Any]) -> None:
     """Refuses a request with unknown keys: keys that are left in the body."""
     require(not body, f"This model has no option {shown(next(iter(body), ''))}.")
-
-
-def require(is_met: bool, message: str, status: int = 400) -> None:
-    """Refuses a request that does not meet a condition."""
-    if not is_met:
-        raise HTTPException(status, message)
-
-
-def shown(value: Any) -> str:
-    """The first 40 characters of a value as JSON."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    text = json.dumps(value)
-    return text if len(text) <= 40 else text[:40] + "..."
 
 
 async def refuse(request: Request, error: Exception) -> Response:

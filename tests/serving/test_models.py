@@ -1,5 +1,6 @@
 """The three kinds of models: equal to the translator that they stand for."""
 
+import json
 import pathlib
 import shutil
 
@@ -11,13 +12,14 @@ from tf_transformer import kernels, tasks
 from tf_transformer.commands import demo, import_model
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig
 from tf_transformer.config.task import ClassificationOptions
-from tf_transformer.demo import models
-from tf_transformer.demo.models import Field, RunModel, SavedModel, ServedModel
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
 from tf_transformer.run.run import Run, direction_of
+from tf_transformer.serving import models
+from tf_transformer.serving.models import Field, RunModel, SavedModel, ServedModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -127,6 +129,21 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
     assert texts_of(saved.n_best(TEXTS, ())) == texts_of(model.n_best(TEXTS, ()))
     assert not saved.controls
     assert not saved.can_align
+    assert saved.languages == ()  # without metadata
+
+
+@pytest.mark.parametrize(
+    ("languages", "expected"),
+    [({"source": "en", "target": "de"}, ("en", "de")), ({"source": None, "target": None}, ())],
+)
+def test_the_metadata_of_an_export_names_its_languages(
+    readers_folder, tmp_path, languages, expected
+):
+    shutil.copytree(readers_folder / "served" / "mine" / "1", tmp_path / "1")
+    metadata = tmp_path / "1" / METADATA
+    metadata.parent.mkdir(exist_ok=True)
+    metadata.write_text(json.dumps({"languages": languages}), "utf-8")
+    assert SavedModel(tmp_path / "1").languages == expected
 
 
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 
-from tf_transformer.demo.batches import Batches, FullError
+from tf_transformer.serving.batches import Batches, FullError
 
 
 class Recorder:

@@ -1,4 +1,4 @@
-"""The models of the demo: a run, a SavedModel or a model on a server."""
+"""The models behind a server: a run, a SavedModel or a model on another server."""
 
 import contextlib
 import functools
@@ -68,10 +68,10 @@ class VariableConfig(DecodeConfig):
         """Checks nothing: the run's options have been checked, and controls have ranges."""
 
 
-class DemoModel(ABC):
-    """A model of the demo, from texts to predictions; by default from texts alone."""
+class TextModel(ABC):
+    """A model behind a server, from texts to predictions; by default from texts alone."""
 
-    name: str  # on the page
+    name: str  # for users
     languages: Sequence[str] = ()  # codes of source and target, like en and de; (): unknown
     limits: str = ""  # what the model is not good at, in one line; "": nothing is known
     controls: Mapping[str, Control] = {}  # the controls of the search by name
@@ -103,7 +103,7 @@ class DemoModel(ABC):
         }
 
 
-class RunModel(DemoModel):
+class RunModel(TextModel):
     """A run of any task. Runs with a search have controls. Translators also align words."""
 
     def __init__(self, run: Run, dtype: str = "float32"):
@@ -180,19 +180,21 @@ def first_limit(card: pathlib.Path) -> str:
     return " ".join(found[1].split()) if found else ""
 
 
-class SavedModel(DemoModel):
+class SavedModel(TextModel):
     """An exported translator, with the search of the export, in a folder like served/x/1."""
 
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
         self._translator = SavedTranslator(path)
+        languages = self._translator.metadata.get("languages", {}).values()
+        self.languages = tuple(languages) if languages and all(languages) else ()
         self.fields = fields_of(self._translator.optional_inputs)
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         return self._translator.n_best(texts, **self.inputs(options, len(texts)))
 
 
-class ServedModel(DemoModel):
+class ServedModel(TextModel):
     """A model with a name on TF Serving, over its REST interface at host:port."""
 
     def __init__(self, server: str, model: str):

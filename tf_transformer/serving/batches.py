@@ -41,7 +41,7 @@ class Batches:
 
     def __init__(self, largest: int = 128, capacity: int = 2048):
         self._largest = largest
-        self._capacity = capacity
+        self.capacity = capacity
         self._queue: deque[Call] = deque()
         self._arrived = asyncio.Event()
         self._thread = ThreadPoolExecutor(1, "model")
@@ -56,11 +56,16 @@ class Batches:
             call.results.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
+    @property
+    def queued(self) -> int:
+        """The number of items in the queue, without those of the batch that runs."""
+        return sum(len(call.items) for call in self._queue)
+
     async def __call__(
         self, function: Callable[..., Sequence[Any]], items: Sequence[Any], *options: Hashable
     ) -> Sequence[Any]:
         """The results of `function(items, *options)`, one for each item; or a `FullError`."""
-        if sum(len(call.items) for call in self._queue) + len(items) > self._capacity:
+        if self.queued + len(items) > self.capacity:
             raise FullError
         call = Call((function, options), items, asyncio.get_running_loop().create_future())
         self._queue.append(call)

@@ -1,0 +1,388 @@
+"""Requests as the documentation of each service writes them: answers, limits, errors, keys."""
+
+import json
+import re
+import threading
+
+import pytest
+
+from tf_transformer.serving.requests import Limits
+
+EN_DE = {"source": "en", "target": "de"}
+
+
+def translate(client, **given):
+    """LibreTranslate's answer."""
+    return client.post("/translate", json={**EN_DE, **given})
+
+
+def deepl(client, **given):
+    given = {"text": ["one"], "target_lang": "DE", **given}
+    return client.post("/v2/translate", json=given)
+
+
+def chat(client, *contents, **given):
+    messages = [{"role": "system", "content": "Translate into German."}]
+    messages += [{"role": "user", "content": content} for content in contents]
+    return client.post("/v1/chat/completions", json={"messages": messages, **given})
+
+
+# --- LibreTranslate ----------------------------------------------------------------------------
+
+
+def test_a_text_a_list_and_a_form_are_translated(client):
+    assert translate(client, q="one").json() == {"translatedText": "ONE"}
+    assert translate(client, q=["one", ""]).json() == {"translatedText": ["ONE", ""]}
+    assert client.post("/translate", data={"q": "é & 漢", **EN_DE}).json() == {
+        "translatedText": "É & 漢"
+    }
+    assert client.post("/translate", params={"q": "one", **EN_DE}).json() == {
+        "translatedText": "ONE"
+    }
+
+
+def test_the_source_auto_is_that_of_the_model_without_confidence(client):
+    answer = translate(client, q=["one", "two"], source="auto").json()
+    assert answer["detectedLanguage"] == [{"confidence": 0.0, "language": "en"}] * 2
+    assert translate(client, q="one", source="auto").json() == {
+        "translatedText": "ONE",
+        "detectedLanguage": {"confidence": 0.0, "language": "en"},
+    }
+
+
+def test_alternatives_are_further_predictions(client):
+    assert translate(client, q="one", alternatives=3).json()["alternatives"] == ["ENO"]
+    form = {"q": "aa", "alternatives": "1", **EN_DE}
+    assert client.post("/translate", data=form).json()["alternatives"] == []  # equal to the best
+    assert translate(client, q=["ab\ncd"], alternatives=1).json()["alternatives"] == [["BA\nDC"]]
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "message"),
+    [
+        ({}, 400, "Expected a list of texts as q, got [null]."),
+        ({"q": [1]}, 400, "Expected a list of texts as q, got [1]."),
+        ({"q": []}, 400, "Expected 1 to 128 q in a request, got 0."),
+        ({"q": "a" * 2001}, 413, "Text 1 of q has 2,001 characters; at most 2,000 are allowed."),
+        ({"q": "a", "source": ""}, 400, "Invalid request: missing source parameter"),
+        ({"q": "a", "target": "fr"}, 400, '"fr" is not supported as target; this model has de.'),
+        (
+            {"q": "a", "target": "auto"},
+            400,
+            '"auto" is not supported as target; this',
+        ),
+        ({"q": "a", "source": ["en"]}, 400, '["en"] is not supported as source; this model has'),
+        ({"q": "a", "format": "pdf"}, 400, 'The format "pdf" is not supported.'),
+        ({"q": "a", "alternatives": "x"}, 400, 'Expected a whole number as alternatives, got "x".'),
+        ({"q": "unreachable"}, 502, "no answer from the model."),
+        ({"q": "defect"}, 500, "The model failed; see the server's log."),
+    ],
+)
+def test_libretranslates_errors_are_one_sentence(client, given, status, message):
+    answer = translate(client, **given)
+    assert answer.status_code == status
+    assert answer.json()["error"].startswith(message)
+    assert translate(client, q="fine").json() == {"translatedText": "FINE"}
+
+
+def test_lone_surrogates_are_no_crash(client, serve, upper):
+    """JSON can have them, and UTF-8 cannot."""
+    headers = {"content-type": "application/json"}
+    body = r'{"q": "\ud800", "source": "en", "target": "TARGET", "api_key": "\ud800"}'
+    answer = client.post("/translate", content=body.replace("TARGET", "de"), headers=headers)
+    assert answer.json() == {"translatedText": "\ufffd"}
+    answer = client.post("/translate", content=body.replace("TARGET", r"\ud800"), headers=headers)
+    assert answer.status_code == 400
+    locked = serve(upper, keys=["secret"])
+    assert locked.post("/translate", content=body, headers=headers).status_code == 403
+
+
+def test_the_languages_have_names_and_targets(client, serve, upper):
+    assert client.get("/languages").json() == [
+        {"code": "en", "name": "English", "targets": ["de"]},
+        {"code": "de", "name": "German", "targets": []},
+    ]
+    assert client.get("/frontend/settings").json()["language"]["source"]["name"] == "English"
+    unknown = serve(upper, languages=("xx-Yyyy", "xx-Yyyy"))
+    assert unknown.get("/languages").json() == [
+        {"code": "xx-Yyyy", "name": "xx-Yyyy", "targets": ["xx-Yyyy"]}
+    ]
+
+
+def test_there_is_no_detector(client):
+    answer = client.post("/detect", json={"q": "one"})
+    assert answer.status_code == 501
+    assert answer.json() == {"error": "This server has no language detector."}
+
+
+# --- DeepL -------------------------------------------------------------------------------------
+
+
+def test_deepl_translates_lists_and_forms(client):
+    expected = [{"detected_source_language": "EN", "text": text} for text in ("ONE", "TWO")]
+    answer = deepl(client, text=["one", "two"], source_lang="EN", formality="prefer_more")
+    assert answer.json() == {"translations": expected}
+    form = {"text": ["one", "two"], "target_lang": "de", "auth_key": "x"}
+    assert client.post("/v2/translate", data=form).json() == {"translations": expected}
+    form = {"text": "one", "target_lang": "DE", "show_billed_characters": "1"}
+    (row,) = client.post("/v2/translate", data=form).json()["translations"]
+    assert row == expected[0] | {"billed_characters": 3}
+
+
+def test_a_language_may_have_a_region(serve, upper):
+    client = serve(upper, languages=("de", "en"))
+    assert deepl(client, target_lang="EN-GB").status_code == 200
+    assert translate(client, q="a", source="de_DE", target="en-US").status_code == 200
+    assert deepl(client, target_lang="EN-LATN").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "message"),
+    [
+        ({"target_lang": "FR"}, 400, "Value for 'target_lang' not supported; this model has DE."),
+        ({"target_lang": None}, 400, "Value for 'target_lang' not supported; this model has DE."),
+        ({"source_lang": "IT"}, 400, "Value for 'source_lang' not supported; this model has EN."),
+        ({"glossary_id": "x"}, 400, "This server does not support glossary_id."),
+        ({"formality": "more"}, 400, 'The formality "more" is not supported.'),
+        ({"text": [None]}, 400, "Expected a list of texts as text, got [null]."),
+        ({"text": ["a", "b" * 2001]}, 413, "Text 2 of text has 2,001 characters; at most 2,000"),
+        ({"text": ["unreachable"]}, 502, "no answer from the model."),
+        ({"text": ["defect"]}, 500, "The model failed; see the server's log."),
+    ],
+)
+def test_deepls_errors_are_messages(client, given, status, message):
+    answer = deepl(client, **given)
+    assert answer.status_code == status
+    assert answer.json()["message"].startswith(message)
+
+
+def test_deepl_lists_languages_usage_and_no_glossaries(client):
+    deepl(client, text=["one", "two"])
+    assert client.get("/v2/languages").json() == [{"language": "EN", "name": "English"}]
+    target = client.get("/v2/languages", params={"type": "target"}).json()
+    assert target == [{"language": "DE", "name": "German", "supports_formality": False}]
+    assert client.get("/v2/languages", params={"type": "x"}).status_code == 400
+    assert client.get("/v2/usage").json() == {"character_count": 6, "character_limit": 10**12}
+    assert client.get("/v2/glossaries").json() == {"glossaries": []}
+    assert client.get("/v2/glossary-language-pairs").json() == {"supported_languages": []}
+
+
+# --- OpenAI ------------------------------------------------------------------------------------
+
+
+def test_a_chat_is_answered_with_the_translation_of_the_last_message(client):
+    answer = chat(client, "one", "two\n\n three", model="gpt", temperature=0).json()
+    (choice,) = answer["choices"]
+    assert choice["message"] == {"role": "assistant", "content": "TWO\n\n THREE"}
+    assert choice["finish_reason"] == "stop"
+    assert (answer["object"], answer["model"]) == ("chat.completion", "upper")
+    (choice,) = chat(client, "a" * 51).json()["choices"]
+    assert choice["finish_reason"] == "length"
+    (model,) = client.get("/v1/models").json()["data"]
+    assert model["id"] == "upper"
+
+
+def test_the_content_of_a_message_may_be_parts_of_text(client):
+    answer = chat(client, [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}])
+    assert answer.json()["choices"][0]["message"]["content"] == "ONE\nTWO"
+
+
+def test_a_stream_has_the_translation_in_one_chunk(client):
+    answer = chat(client, "one", stream=True)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    *chunks, last = re.findall(r"data: (.*)\n\n", answer.text)
+    assert last == "[DONE]"
+    text, end = (json.loads(chunk)["choices"][0] for chunk in chunks)
+    assert text["delta"] == {"role": "assistant", "content": "ONE"}
+    assert (end["delta"], end["finish_reason"]) == ({}, "stop")
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "kind", "message"),
+    [
+        ({"messages": None}, 400, "invalid_request_error", "Expected messages with at least one"),
+        ({"messages": []}, 400, "invalid_request_error", "Expected messages with at least one"),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
+            400,
+            "invalid_request_error",
+            "Expected text as the content of a message, got",
+        ),
+        ({"n": 2}, 400, "invalid_request_error", "This server gives one choice; got 2 as n."),
+        (
+            {"messages": [{"role": "user", "content": "unreachable"}]},
+            502,
+            "server_error",
+            "no answer from the model.",
+        ),
+    ],
+)
+def test_openais_errors_have_types(client, given, status, kind, message):
+    answer = chat(client, "one", **given)
+    assert answer.status_code == status
+    assert answer.json()["error"]["type"] == kind
+    assert answer.json()["error"]["message"].startswith(message)
+
+
+# --- of all APIs -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/v1/chat/completions"])
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        ({"content": "{", "headers": {"content-type": "application/json"}}, 400, "is not JSON"),
+        ({"content": "[]", "headers": {"content-type": "application/json"}}, 400, "JSON object"),
+        ({"content": "a", "headers": {"content-type": "text/plain"}}, 415, "the content type"),
+        ({"data": {"q": "a" * 2**18}}, 413, "A request may have at most 262,144 bytes."),
+        ({"content": b"q=%ff", "headers": {}}, 415, "the content type"),
+        (
+            {
+                "content": b"q=%ff",
+                "headers": {"content-type": "application/x-www-form-urlencoded"},
+            },
+            400,
+            "not a form in UTF-8",
+        ),
+    ],
+)
+def test_broken_requests_get_the_error_of_their_api(client, path, options, status, message):
+    answer = client.post(path, **options)
+    assert answer.status_code == status
+    content = answer.json()
+    text = content.get("message") or content["error"]
+    text = text["message"] if isinstance(text, dict) else text
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "key"),
+    [
+        *(("GET", "/nothing", 404, "error"), ("GET", "/translate", 405, "error")),
+        *(("GET", "/v2/nothing", 404, "message"), ("GET", "/v2/translate", 405, "message")),
+        *(("GET", "/v1/nothing", 404, "error"), ("GET", "/v1/chat/completions", 405, "error")),
+    ],
+)
+def test_other_addresses_are_errors_in_json(client, method, path, status, key):
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()[key]
+
+
+def test_each_api_takes_its_key_where_its_clients_send_it(serve, upper):
+    client = serve(upper, keys=["secret", "é"])
+    chats = {"messages": [{"role": "user", "content": "a"}]}
+    for key, allowed in (("secret", True), ("é", True), ("wrong", False), ("", False)):
+        statuses = [
+            translate(client, q="a", api_key=key).status_code,
+            client.post("/translate", data={"q": "a", "api_key": key, **EN_DE}).status_code,
+            deepl(client, auth_key=key).status_code,
+        ]
+        if key and key.isascii():  # else no header can hold it
+            headers = [{"Authorization": f"{x} {key}"} for x in ("DeepL-Auth-Key", "Bearer")]
+            statuses += [
+                client.get("/v2/usage", headers=headers[0]).status_code,
+                client.post("/v1/chat/completions", json=chats, headers=headers[1]).status_code,
+            ]
+        assert {status == 200 for status in statuses} == {allowed}
+        assert allowed or statuses in ([403, 403, 403], [403, 403, 403, 403, 401])
+    assert client.post("/translate", json={"q": "a", **EN_DE}).status_code == 403
+    assert client.get("/v1/models").json()["error"]["type"] == "authentication_error"
+    assert client.get("/languages").status_code == 200
+    assert client.get("/frontend/settings").json()["keyRequired"]
+
+
+def test_each_line_of_a_text_is_translated_by_itself_in_batches(serve, upper):
+    client = serve(upper)
+    text = "\n".join(["", "  one two ", "\r", *["x"] * 300, ""])
+    assert translate(client, q=text).json()["translatedText"] == text.upper()
+    assert [len(batch) for batch in upper.batches] == [128, 128, 45]
+    assert upper.batches[0][:2] == ["one two", "x"]
+    assert translate(client, q=" \n\n").json()["translatedText"] == " \n\n"
+    assert len(upper.batches) == 3  # no call for nothing
+
+
+def test_a_text_of_more_lines_than_the_queue_holds_is_refused(serve, upper):
+    client = serve(upper, capacity=10)
+    answer = translate(client, q="a\n" * 11)
+    assert answer.status_code == 413
+    assert answer.json() == {"error": "The texts have 11 lines; at most 10 are allowed."}
+
+
+def test_a_full_queue_is_an_error_with_a_time_to_retry(serve, upper):
+    """The first text runs, the second one waits, and the third one finds no room."""
+    client = serve(upper, capacity=1)
+    upper.go.clear()
+    threads = [threading.Thread(target=translate, args=(client,), kwargs={"q": "a"}) for _ in "ab"]
+    started = threading.Event()
+    upper_n_best = upper.n_best
+
+    def n_best(texts, options):
+        started.set()
+        return upper_n_best(texts, options)
+
+    upper.n_best = n_best
+    threads[0].start()
+    assert started.wait(60)
+    threads[1].start()
+    while "tf_transformer_queued_lines 1.0" not in client.get("/metrics").text:
+        pass
+    for answer in (translate(client, q="a"), deepl(client), chat(client, "a")):
+        assert answer.status_code == 503
+        assert answer.headers["retry-after"] == "1"
+        assert "busy" in answer.text
+    upper.go.set()
+    for thread in threads:
+        thread.join(60)
+    assert translate(client, q="a").status_code == 200
+
+
+def test_the_limits_are_those_of_the_options(serve, upper):
+    client = serve(upper, limits=Limits(request_bytes=1000, texts=2, characters=10))
+    assert translate(client, q=["a" * 10] * 2).status_code == 200
+    assert translate(client, q=["a"] * 3).status_code == 400
+    assert translate(client, q="a" * 11).status_code == 413
+    assert translate(client, q="a", other="a" * 1000).status_code == 413
+    assert chat(client, "a" * 11).status_code == 413
+    assert client.get("/frontend/settings").json()["charLimit"] == 10
+
+
+@pytest.mark.parametrize(
+    ("origins", "allowed"),
+    [([], None), (["https://a.example"], "https://a.example"), (["*"], "*")],
+)
+def test_pages_of_other_sites_may_read_answers_only_if_they_are_named(
+    serve, upper, origins, allowed
+):
+    client = serve(upper, origins=origins)
+    headers = {"Origin": "https://a.example"}
+    for path, given in (("/translate", {"q": "a", **EN_DE}), ("/v2/translate", {})):
+        answer = client.post(path, json=given, headers=headers)
+        assert answer.headers.get("access-control-allow-origin") == allowed
+    other = client.get("/languages", headers={"Origin": "https://b.example"})
+    expected = "*" if allowed == "*" else None
+    assert other.headers.get("access-control-allow-origin") == expected
+    headers |= {"Access-Control-Request-Method": "POST"}
+    headers |= {"Access-Control-Request-Headers": "authorization,content-type"}
+    preflight = client.options("/v1/chat/completions", headers=headers)
+    assert (preflight.status_code == 200) == bool(allowed)
+
+
+def test_metrics_count_requests_texts_and_characters_and_the_server_is_healthy(client):
+    translate(client, q=["one", "two"])
+    translate(client, q=[])
+    deepl(client, text=["defect"])
+    page = client.get("/metrics")
+    assert page.headers["content-type"].startswith("text/plain; version=")
+    lines = page.text.splitlines()
+    for line in (
+        'tf_transformer_requests_total{api="libretranslate",status="200"} 1.0',
+        'tf_transformer_requests_total{api="libretranslate",status="400"} 1.0',
+        'tf_transformer_requests_total{api="deepl",status="500"} 1.0',
+        'tf_transformer_request_seconds_count{api="deepl"} 1.0',
+        "tf_transformer_texts_total 3.0",
+        "tf_transformer_characters_total 12.0",
+        "tf_transformer_queued_lines 0.0",
+    ):
+        assert line in lines
+    assert client.get("/health").json() == {"status": "ok"}

@@ -1,0 +1,1 @@
+"""Models behind a server: requests joined into batches, and the APIs of `tf-transformer serve`."""

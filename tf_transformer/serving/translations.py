@@ -1,0 +1,103 @@
+"""Translations for the requests of all APIs: one model, one queue, limits, keys and metrics."""
+
+import contextlib
+import itertools
+import secrets
+from collections.abc import AsyncIterator, Collection, Sequence
+from typing import NamedTuple
+
+from starlette.applications import Starlette
+
+from tf_transformer.inference.predictor import Prediction
+from tf_transformer.serving.batches import Batches
+from tf_transformer.serving.formats import LINES, Divided, Format
+from tf_transformer.serving.metrics import Metrics
+from tf_transformer.serving.models import TextModel
+from tf_transformer.serving.requests import Limits, require, run
+from tf_transformer.text.normalization import well_formed
+
+CALL = 128  # parts of a text that are queued at once; other requests come between
+
+
+class Translation(NamedTuple):
+    """The translations of a text."""
+
+    texts: list[str]  # best first, each once
+    complete: bool  # no part of the best one was cut or ends at its length limit
+
+
+class Translations:
+    """Translates the texts of requests with one model.
+
+    Args:
+        model: the model.
+        languages: codes of the source and the target language.
+        limits: limits of requests.
+        capacity: number of lines of text that may wait.
+        keys: keys of which a request must have one; empty: requests need none.
+    """
+
+    def __init__(
+        self,
+        model: TextModel,
+        languages: Sequence[str],
+        limits: Limits,
+        capacity: int = 2048,
+        keys: Collection[str] = (),
+    ):
+        self.model, self.limits, self._keys = model, limits, keys
+        self.source, self.target = languages
+        self.batches = Batches(capacity=capacity)
+        self.character_count = 0  # of all texts
+        self.metrics = Metrics(lambda: self.batches.queued)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Runs the queue."""
+        async with self.batches:
+            yield
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether a request needs a key."""
+        return bool(self._keys)
+
+    def require_key(self, given: object, status: int) -> None:
+        """Refuses a request with a key that is not known, if requests need one."""
+        key = well_formed(given).encode() if isinstance(given, str) else b""
+        are_equal = [secrets.compare_digest(key, known.encode()) for known in self._keys]
+        require(any(are_equal) or not self.needs_key, "The API key is missing or wrong.", status)
+
+    async def __call__(
+        self, texts: Sequence[str], form: Format = LINES, count: int = 1
+    ) -> list[Translation]:
+        """The translations of texts in a format, at most `count` of each, part by part."""
+        divided = [form.divide(text) for text in texts]
+        parts = [part for text in divided for part in text.parts]
+        most = self.batches.capacity
+        message = f"The texts have {len(parts):,} lines; at most {most:,} are allowed."
+        require(len(parts) <= most, message, status=413)
+        characters = sum(map(len, texts))
+        self.character_count += characters
+        self.metrics.texts.inc(len(texts))
+        self.metrics.characters.inc(characters)
+        rows: list[list[Prediction]] = []
+        for start in range(0, len(parts), CALL):
+            called = parts[start : start + CALL]
+            rows += await run(self.batches, self.model.n_best, called, ())
+        remaining = iter(rows)
+        return [
+            _joined(form, text, list(itertools.islice(remaining, len(text.parts))), count)
+            for text in divided
+        ]
+
+
+def _joined(
+    form: Format, text: Divided, rows: Sequence[Sequence[Prediction]], count: int
+) -> Translation:
+    """The translations of a text from those of its parts: the k-th has the k-th of each part."""
+    texts = []
+    for rank in range(min(count, max(map(len, rows), default=1))):
+        best = [row[min(rank, len(row) - 1)].text for row in rows]
+        texts.append(text.join(list(map(form.finish, text.parts, best))))
+    return Translation(list(dict.fromkeys(texts)), not any(row[0].truncated for row in rows))
