@@ -80,6 +80,37 @@ def test_a_document_whose_texts_are_equal_keeps_each_byte(ending, tmp_path):
     assert translate(tmp_path, ending, content, list) == (content, 0)
 
 
+PIECES = st.sampled_from(
+    [
+        *("word", " ", "\n", "\n\n", "\r\n", "\t", "&", "&amp;", "&#x41;", "\\", "é", "\u00a0"),
+        *("<b>", "</b>", "<p>", "</p>", "<br/>", "<img alt='a'>", "<!-- c -->", "<", ">", "<pre>"),
+        *(
+            '<a title="t">',
+            "</a>",
+            '<p translate="no">',
+            "<script>",
+            "</script>",
+            "<![CDATA[",
+            "<?x",
+        ),
+        *("*", "**", "_", "~~", "`", "``", "[", "](", ")", "![", "](x)", "][x]", "[x]: y", "# "),
+        *("> ", "- ", "1. ", "    ", "| ", "|---|", "---", "===", "```", "  \n", "\\\n", "[^1]"),
+        *("<x@y.z>", "<http://x>", "[ ] ", '"', "'", "00:00:01,000 --> 00:00:02,000\n", "{\\an8}"),
+    ]
+)
+
+
+@pytest.mark.parametrize("ending", [".md", ".html", ".srt"])
+@given(st.lists(PIECES, max_size=40).map("".join))
+def test_any_markup_is_read_and_kept(tmp_path_factory, ending, text):
+    for package in CASES[ending][2]:
+        pytest.importorskip(package)
+    head = "1\n00:00:00,000 --> 00:00:01,000\n" if ending == ".srt" else ""
+    content = f"{head}{text}".encode()
+    folder = tmp_path_factory.getbasetemp()
+    assert translate(folder, ending, content, list, Options("en")) == (content, 0)
+
+
 def test_equal_texts_are_translated_once(tmp_path):
     calls = []
     content = CASES[".json"][0](["one", "17", "one", "two"])

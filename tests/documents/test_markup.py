@@ -186,8 +186,9 @@ def test_a_sentence_of_subtitles_may_run_over_cues(translate):
     [
         ("one two three four", [1, 1], ["one two", "three four"]),
         ("one two three four", [1, 3], ["one", "two three four"]),
-        ("one two", [1, 1, 1], ["one", "two", ""]),
+        ("one two", [1, 1, 1], ["one", "", "two"]),
         ("日本語の字幕", [2, 4], ["日本", "語の字幕"]),
+        ("word", [1, 1], ["", "word"]),
         ("", [1, 1], ["", ""]),
     ],
 )

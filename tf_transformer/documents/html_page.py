@@ -1,6 +1,7 @@
 """HTML: the texts between tags, and attributes that a reader sees. Everything else stays."""
 
 import html
+import itertools
 import re
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -47,9 +48,7 @@ def add_html(document: TextDocument, content: str, options: Options) -> None:
     document.escape = escaped
     page = _Page(content)
     kept, name, depth = "", "", 0  # an element that stays: its source so far, name and open tags
-    for (start, kind, tag, attributes), (stop, *_) in zip(
-        page.events, [*page.events[1:], (len(content), "", "", {})], strict=True
-    ):
+    for (start, kind, tag, attributes), (stop, *_) in itertools.pairwise(page.events):
         source = content[start:stop]
         if depth:
             kept += source
@@ -109,7 +108,8 @@ def _in_language(source: str, language: str) -> str:
 class _Page(HTMLParser):
     """The events of a page: where each starts, its kind, its tag and its attributes.
 
-    The kinds are start, end, single (a tag of XHTML that ends itself), text and other.
+    The kinds are start, end, single (a tag of XHTML that ends itself), text and other. The last
+    event is the end of the page.
     """
 
     def __init__(self, content: str):
@@ -118,6 +118,7 @@ class _Page(HTMLParser):
         self._lines = [0, *(match.end() for match in re.finditer("\n", content))]
         self.feed(content)
         self.close()
+        self.events.append((len(content), "", "", {}))
 
     def _add(self, kind: str, tag: str = "", attributes: Attributes = ()) -> None:
         line, column = self.getpos()
@@ -143,6 +144,10 @@ class _Page(HTMLParser):
 
     def handle_comment(self, data: str) -> None:
         self._add("other")
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Reads `<![if IE]>` as a comment, as browsers do; otherwise some are errors."""
+        return self.parse_bogus_comment(i)
 
     def handle_decl(self, decl: str) -> None:
         self._add("other")

@@ -1,6 +1,7 @@
 """SubRip (.srt): the texts of cues. A sentence may run over several cues."""
 
 import re
+import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -86,8 +87,8 @@ def read_srt(content: str, options: Options) -> Document:
 def divided(items: Sequence[Item], weights: Sequence[int]) -> list[str]:
     """The text in a part for each weight, of lengths in proportion, divided at spaces.
 
-    A division is outside of pairs of codes if there are enough spaces. A text without spaces is
-    divided between characters. A part is "" if there are not enough places.
+    A division is outside of pairs of codes if there are enough spaces. A text in wide
+    characters without spaces is divided between them. A part is "" if there are not enough places.
 
     Example:
         >>> divided(["He left, and nobody saw him again."], [8, 20])
@@ -104,7 +105,7 @@ def divided(items: Sequence[Item], weights: Sequence[int]) -> list[str]:
             if character == " " and length:
                 places.append((depth, length, len(text)))
             text, length = text + character, length + 1
-    if not places and not any(isinstance(item, Code) for item in items):
+    if not places and len(text) == length and any(map(_is_wide, text)):
         places = [(0, n, n) for n in range(1, length)]
     outside = [place for place in places if place[0] <= 0]
     places = outside if len(outside) >= len(weights) - 1 else places
@@ -127,6 +128,11 @@ def _items(line: str) -> Iterator[Item]:
             yield Code("close" if tag[1] else "open", part, tag[2])
         else:
             yield Code("alone", part) if place % 2 else part
+
+
+def _is_wide(character: str) -> bool:
+    """Whether a character is of a script without spaces between words, such as Chinese."""
+    return unicodedata.east_asian_width(character) in "WF"
 
 
 def _milliseconds(cue: re.Match, group: int) -> int:

@@ -81,22 +81,26 @@ def _parts(paragraph: etree._Element) -> Iterator[Segment | Code]:
     """The segments of a paragraph, and the tabs and breaks between them."""
     items, depth = list[Item](), 0
     for item in _items(paragraph):
-        if isinstance(item, Code):
-            depth += (item.kind == "open") - (item.kind == "close")
-            if item.kind == "alone" and not depth and _is_break(*item.content):
-                yield from (Segment(items), item)
-                items = []
-                continue
+        content = item.content if isinstance(item, Code) else None
+        if isinstance(content, _Format):
+            depth += 1 if item.kind == "open" else -1  # type: ignore[union-attr]
+        elif content and not depth and _is_break(content[0]):
+            yield from (Segment(items), item)  # type: ignore[misc]
+            items = []
+            continue
         items.append(item)
     yield Segment(items)
 
 
-def _is_break(part: "_Run | etree._Element", *_: object) -> bool:
+def _is_break(part: "_Run | etree._Element") -> bool:
     return isinstance(part, _Run) and part.part.tag in _BREAKS
 
 
 def _items(container: etree._Element) -> Iterator[Item]:
-    """The text and the codes of a paragraph, or of an element in it."""
+    """The text and the codes of a paragraph, or of an element in it.
+
+    The two ends of a field or of a bookmark are a pair if they are in one element.
+    """
     usual, opened = _signature(_usual_format(container)), None
     field, depth = list[_Run](), 0  # the start of a field until its result, and fields in it
     for style, part in _flat(container):
@@ -114,7 +118,7 @@ def _items(container: etree._Element) -> Iterator[Item]:
         elif field or kind == "begin":
             field, depth = [*field, _Run(style, part)], depth + (kind == "begin") - (kind == "end")
             if not depth or (depth == 1 and kind == "separate"):
-                yield Code("open" if depth else "alone", field, "field")
+                yield Code("open" if depth else "alone", field, ("field", container))
                 field, depth = [], 0
         elif name in _AROUND:
             inside = _inside(part)
@@ -123,12 +127,13 @@ def _items(container: etree._Element) -> Iterator[Item]:
             yield from _items(inside)
             yield Code("close", pair, part)
         elif range_of := _RANGE.fullmatch(name):
-            key = (range_of[1], part.get(f"{_W}id"))
+            key = (range_of[1], part.get(f"{_W}id"), container)
             yield Code("open" if range_of[2] == "Start" else "close", [part], key)
         elif part.getparent() is container:
             yield Code("value" if name.endswith("}oMath") else "alone", [part])
         else:
-            yield Code("close" if kind == "end" else "alone", [_Run(style, part)], "field")
+            code = [_Run(style, part)]
+            yield Code("close" if kind == "end" else "alone", code, ("field", container))
     if opened:
         yield Code("close", opened.content, opened.key)
     if field:
