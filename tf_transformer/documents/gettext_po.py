@@ -25,9 +25,8 @@ def read_po(content: str, options: Options) -> Document:
     options.require(target=messages.metadata.get("Language"))
     header = messages.metadata.get("Plural-Forms", "")
     count = int(x[1]) if (x := re.search(r"nplurals\s*=\s*(\d)", header)) else 0
-    forms: list[
-        tuple[polib.POEntry, int | None, Segment]
-    ] = []  # the message, the number of its plural form or None, and the segment
+    # Messages, each with the number of a plural form or None, and its segment.
+    forms: list[tuple[polib.POEntry, int | None, Segment]] = []
     for message in messages:
         plural = message.msgstr_plural
         is_done = message.msgstr or any(plural.values())

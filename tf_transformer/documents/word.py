@@ -6,7 +6,7 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lxml import etree
 
@@ -81,18 +81,18 @@ def _parts(paragraph: etree._Element) -> Iterator[Segment | Code]:
     """The segments of a paragraph, and the tabs and breaks between them."""
     items, depth = list[Item](), 0
     for item in _items(paragraph):
-        content = item.content if isinstance(item, Code) else None
-        if isinstance(content, _Format):
-            depth += 1 if item.kind == "open" else -1  # type: ignore[union-attr]
-        elif content and not depth and _is_break(content[0]):
-            yield from (Segment(items), item)  # type: ignore[misc]
+        if isinstance(item, Code) and isinstance(item.content, _Format):
+            depth += 1 if item.kind == "open" else -1
+        if isinstance(item, Code) and not depth and _is_break(item.content):
+            yield from (Segment(items), item)
             items = []
-            continue
-        items.append(item)
+        else:
+            items.append(item)
     yield Segment(items)
 
 
-def _is_break(part: "_Run | etree._Element") -> bool:
+def _is_break(content: Any) -> bool:
+    part = None if isinstance(content, _Format) else content[0]
     return isinstance(part, _Run) and part.part.tag in _BREAKS
 
 

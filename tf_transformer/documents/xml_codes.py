@@ -69,8 +69,9 @@ def tags_of(element: etree._Element) -> tuple[str, str]:
 
 def items_of(element: etree._Element) -> Iterator[Item]:
     """The text of an element, with its child elements as codes in XML."""
-    rules = (x.get(SPACE) for x in (element, *element.iterancestors()))
-    is_kept = next(filter(None, rules), "") == "preserve" or name_of(element) == "seg"
+    around = [element, *element.iterancestors()]
+    rules = filter(None, (x.get(SPACE) for x in around))
+    is_kept = next(rules, "") == "preserve" or "seg" in map(name_of, around)
 
     def spaced(text: str | None) -> str:
         return text or "" if is_kept else re.sub(r"[ \t]*[\r\n]\s*", " ", text or "")
