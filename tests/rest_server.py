@@ -11,14 +11,15 @@ class RestServer(http.server.ThreadingHTTPServer):
     """Listens on a free port inside a `with` block.
 
     `inputs` are those of the signature `n_best_with_inputs` beside the text. Without any, the model
-    is an export of an earlier version.
+    is an export of an earlier version. With `divides`, it counts the parts of each text, its lines.
     """
 
-    def __init__(self, *inputs):
+    def __init__(self, *inputs, divides=False):
         super().__init__(("127.0.0.1", 0), Handler)
         self.signatures = {"n_best": ["text"]}
         if inputs:
             self.signatures["n_best_with_inputs"] = ["text", *inputs]
+        self.divides = divides
         self.address = f"127.0.0.1:{self.server_port}"
 
     def __enter__(self):
@@ -62,6 +63,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "scores": [-0.5, -1.5, -1e9],
                 "truncated": len(text) > 100,
             }
+            | ({"parts": text.count("\n") + 1} if self.server.divides else {})
             for text in texts
         ]
         self._send(200, {"predictions": rows})

@@ -167,6 +167,19 @@ OWN: dict[str, Renderer] = {
         read("heads")["pruned"],
         {"removed": "heads removed", "kept": "heads kept", "bleu": "BLEU"},
     ),
+    "guards": fields_of(
+        "guards",
+        {"run": "model", "score": "score", "pearson": "Pearson", "spearman": "Spearman"},
+        left=2,
+    ),
+    "guards.faults": lambda: of_rows(
+        read("guards")["summary"]["faults"],
+        {
+            **{"run": "model", "fault": "fault", "lines": "lines"},
+            **{"recall": "recall", "precision": "precision", "alarms": "alarms without a fault"},
+        },
+        left=2,
+    ),
     "kept_spans": fields_of(
         "kept_spans",
         {
@@ -256,8 +269,17 @@ OWN: dict[str, Renderer] = {
         "remat",
         {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
     ),
+    "long_texts": fields_of(
+        "long_texts",
+        {
+            **{"run": "run", "between": "between sentences", "way": "translated"},
+            **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
+        },
+        left=3,
+    ),
     "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
+    "sentence_ends": fields_of("sentence_ends", left=2),
     "text_forms": fields_of(
         "text_forms",
         {"form": "form of the text", "bleu_before": "without the rules", "bleu_now": "BLEU now"},

@@ -282,13 +282,13 @@ def test_lines_of_several_sentences_and_empty_outputs_are_reported(run, tmp_path
     copies = {"task_options": {"copy_without_letters": True}}
     translate.main(str(run), **files, max_length=2, **copies, **options)
     report = capsys.readouterr().err
-    assert "give one per line): 1 line (2)\n" in report
+    assert "try --split sentences): 1 line (2)\n" in report
     assert "empty output (try --min_length 1): 4 lines (1, 2, 5, 6)\n" in report
     assert (tmp_path / "out").read_text("utf-8").split("\n")[3] == "17"
     (tmp_path / "out").unlink()
     translate.main(str(run), **files, min_length=1)
     report = capsys.readouterr().err
-    assert "give one per line): 1 line (2)\n" in report
+    assert "try --split sentences): 1 line (2)\n" in report
     assert "empty output" not in report
 
 
@@ -412,6 +412,13 @@ def test_scoring_refuses_options_of_translating(run, other):
         translate.main(str(run), score_target="a", **{other: "b"})
 
 
+@pytest.mark.parametrize("output", ["alignments_output", "attention_output"])
+def test_outputs_about_whole_lines_are_refused_with_sentences(run, output, tmp_path):
+    message = r"are for whole lines\. Leave them out, or give --split none"
+    with pytest.raises(InputError, match=message):
+        translate.main(str(run), split="sentences", **{output: str(tmp_path / "a.html")})
+
+
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):
     RunFolder(tmp_path).save_config(Config())  # a run without a model
     with pytest.raises(InputError, match="--resume needs files: give the --input"):
@@ -425,6 +432,21 @@ def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_mo
     translations = [json.loads(line)["translation"] for line in served.splitlines()]
     printed = command("translate.py", "--run_dir", run, stdin=lines).stdout.decode()
     assert translations == printed.split("\n")[:-1]
+
+
+def test_an_export_divides_texts_in_a_session_as_translate_does(run, tmp_path):
+    split = ("--split", "sentences")
+    process("-m", "export", "--run_dir", run, "--to", tmp_path / "1", *split)  # checks itself, too
+    text = "One. Twenty-one! Mr. Seven left. Seven"
+    served = process("export/run_in_session.py", tmp_path / "1", stdin=text.encode()).stdout
+    answer = json.loads(served)
+    printed = process("translate.py", "--run_dir", run, *split, stdin=f"{text}\n\n".encode())
+    assert answer["translation"] == printed.stdout.decode().split("\n")[0]
+    assert answer["parts"] == 4
+    assert b"several sentences" not in printed.stderr
+    sentences = b"One.\nTwenty-one!\nMr. Seven left.\nSeven\n"
+    alone = process("translate.py", "--run_dir", run, stdin=sentences).stdout.decode()
+    assert answer["translation"] == " ".join(alone.split("\n")[:-1])
 
 
 @pytest.mark.parametrize("words", [(), ("--requests",), ("a", "b")])

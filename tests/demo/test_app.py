@@ -140,22 +140,29 @@ def test_a_full_queue_is_an_error_with_a_time_to_retry(model):
 
 @pytest.mark.parametrize("text", [SCRIPT, "", "  ", "a\nb", "\0", "né 漢 🙂", "\ud800"])
 def test_texts_come_back_as_texts(client, text):
-    """As JSON, which no browser reads as a page, in one line."""
+    """As JSON, which no browser reads as a page, with newlines that the text has."""
     response = client.post(
         "/translate",
         content=json.dumps({"texts": [text]}),
         headers={"content-type": "application/json"},
     )
-    assert best(response) == [text.upper().replace("\ud800", "\ufffd").replace("\n", " ")]
+    assert best(response) == [text.upper().replace("\ud800", "\ufffd")]
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_newline_that_the_text_does_not_have_is_a_space(client, model):
+    """The page shows a translation beside each line of the text."""
+    model.n_best = lambda texts, options: [[Prediction("A\nB", -1.0)] for _ in texts]
+    assert best(client.post("/translate", json={"texts": ["a"]})) == ["A B"]
 
 
 def test_an_answer_names_the_notices_of_each_prediction(client, model):
     """The page has a text for each of them."""
     model.n_best = lambda texts, options: [[Prediction("A", -1.0, tuple(Notice))] for _ in texts]
     (line,) = client.post("/translate", json={"texts": ["a"]}).json()["lines"]
-    assert line == [{"text": "A", "score": -1.0, "notices": [each.value for each in Notice]}]
+    notices = [each.value for each in Notice]
+    assert line == [{"text": "A", "score": -1.0, "notices": notices, "word_probabilities": []}]
     texts = re.search(r"const NOTICES = \{.*\n((?:.*\n)*?)\};", client.get("/").text)[1]
     assert re.findall(r'(\w+): "', texts) == [each.value for each in Notice]
 

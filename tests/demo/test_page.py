@@ -194,6 +194,33 @@ def test_a_word_highlights_the_words_it_attends_to(page, translator, screenshots
     assert not any(page.linked("target") + page.linked("mirror"))
 
 
+def test_words_with_a_small_probability_are_shaded(page, translator, screenshots):
+    """A pointer or a tap on a word shows its probability; a model may give none."""
+    from selenium.webdriver.support.select import Select
+
+    page.type("Time flies like an arrow.", FIRST).translations()
+    rows = translator.n_best(["Time flies like an arrow.", FIRST], ())
+    expected = [p for row in rows for p in row[0].word_probabilities]
+    words = page.all("#target .word")
+    assert [word.get_attribute("title") for word in words] == [
+        f"Probability {100 * p:.0f} %" for p in expected
+    ]
+    levels = [int(word.get_attribute("data-level")) for word in words]
+    assert levels == [(p < 0.8) + (p < 0.5) + (p < 0.2) for p in expected]
+    assert len(set(levels)) > 1
+    page.set_size(360, 900)
+    words[0].click()
+    assert page.texts("#probability") == [
+        f"– Probability {100 * expected[0]:.0f} %: {words[0].text}"
+    ]
+    page.driver.save_screenshot(str(screenshots / "demo_words_360.png"))
+    assert page.one("#legend").is_displayed()
+    Select(page.one("#models")).select_by_index(1)
+    page.until(lambda: page.texts("#target p")[1] == FIRST[::-1])
+    assert not page.one("#legend").is_displayed()
+    assert not any(word.get_attribute("title") for word in page.all("#target .word"))
+
+
 def test_another_model_can_be_chosen(page, translator):
     """It translates the text again, with its own samples, limits and controls."""
     from selenium.webdriver.support.select import Select

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import grpc
@@ -199,6 +200,38 @@ def test_every_loader_gives_the_outputs_of_the_translator(
         assert found.keys() == outputs.keys(), signature
         for name, values in found.items():
             assert values == approximately(outputs[name]), (signature, name)
+
+
+PARAGRAPHS = [
+    "Twenty-one. Seven!\nTwo hundred and twelve?",
+    " He met Mr. Seven…  七。二十。\n",
+    "\n",
+    "",
+    "seven, " * 40 + "end.",  # a sentence of several parts
+]
+
+
+@pytest.mark.parametrize("loader", [LOADERS[0], LOADERS[1]], ids=lambda loader: loader.__name__)
+def test_loaders_divide_texts_as_the_translator(loader, translator, tmp_path, request):
+    options = replace(translator.config, split="sentences", split_language="en")
+    splitting = translator.like(translator.model, options)
+    splitting.save(tmp_path / "1")
+    cases = splitting.signatures(PARAGRAPHS)
+    requests = [(name, case.inputs) for name, case in cases.items()]
+    answers = list(loader(requests, tmp_path / "1", tmp_path, request))
+    for (name, case), answer in zip(cases.items(), answers, strict=True):
+        assert answer.keys() >= case.outputs.keys(), name
+        for output, values in case.outputs.items():
+            assert first_of(answer[output], values) == approximately(values), (name, output)
+    assert cases["n_best"].outputs["parts"][:4] == [3, 3, 0, 0]
+    assert cases["n_best"].outputs["parts"][4] > 2
+
+
+def first_of(found, expected):
+    """The items of each row that are expected; the rest of a row of n best is empty."""
+    if not isinstance(found[0], list):
+        return found
+    return [row[: len(items)] for row, items in zip(found, expected, strict=True)]
 
 
 def approximately(values):

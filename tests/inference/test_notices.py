@@ -38,6 +38,11 @@ def test_a_translation_shows_what_may_be_lost(text):
         ("17", "", ()),
         ("%s.", "%s.", ()),
         ("one", "<b>eins</b>", (N.PLACEHOLDERS,)),
+        ("one", "eins eins eins", (N.LOOP,)),
+        ("one and two", "one and two", (N.UNTRANSLATED,)),
+        ("one house", "ein дом Haus", (N.SCRIPT,)),
+        ("in 1998", "1989", (N.NUMBERS,)),
+        ("one and two " * 9, "eins", (N.LENGTH_RATIO,)),
     ],
 )
 def test_a_translation_is_compared_with_its_text(text, translation, notices):

@@ -146,6 +146,16 @@ def test_the_metadata_of_an_export_names_its_languages(
     assert SavedModel(tmp_path / "1").languages == expected
 
 
+def test_the_demo_divides_texts_on_request_as_the_translator(run):
+    texts = ["Seven! Twenty-one.", "One.\nTwo."]
+    (model,) = demo.load(str(run), "", "", "", "", "float32", split="sentences")
+    translator = Translator.from_run(run, split="sentences", num_hypotheses=2)
+    assert texts_of(model.n_best(texts, ())) == texts_of(translator.n_best(texts))
+    assert [row[0].parts for row in model.n_best(texts, ())] == [2, 2]
+    with pytest.raises(InputError, match=r"--split is for runs"):
+        demo.load("", "", "served/1", "", "", "float32", split="sentences")
+
+
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):
     assert model.fields == {"prefix": Field("Start of each translation", "prefixes", ())}
     saved, options = SavedModel(readers_folder / "served" / "mine" / "1"), (("prefix", "zw"),)
@@ -198,6 +208,9 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
         (row,) = served.n_best(["One {a}.\nTwo."], ())
         both = (Notice.SEVERAL_LINES, Notice.PLACEHOLDERS)  # of {A}
         assert [each.notices for each in row] == [both, both[:1]]
+        with RestServer(divides=True) as dividing:
+            (row,) = ServedModel(dividing.address, "translator").n_best(["One {a}.\nTwo."], ())
+            assert [(each.parts, each.notices) for each in row] == [(2, both[1:]), (2, ())]
         with pytest.raises(InputError, match=r'answered 404: { "error": "Servable not found" }'):
             ServedModel(server.address, "other")
     with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):

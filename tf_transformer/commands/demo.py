@@ -2,7 +2,7 @@
 
 import pathlib
 import webbrowser
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tf_transformer.commands.web_server import (
     address,
@@ -30,6 +30,7 @@ def main(
     saved_model: LocalPath = "",
     server: str = "",
     model: str = "translator",
+    split: Literal["", "none", "sentences"] = "",
     host: str = "127.0.0.1",
     port: int = 8080,
     open_browser: bool = False,
@@ -49,6 +50,8 @@ def main(
         saved_model: folder of one version of an export, like served/x/1.
         server: host:port of the REST interface of TF Serving.
         model: name of the model on the server.
+        split: sentences: a run divides each line into sentences. none: it translates lines whole.
+            Empty: as its configuration says.
         host: address to listen on. The default accepts connections from this machine only.
         port: port to listen on; 0: any free port.
         open_browser: open the page in a browser.
@@ -56,7 +59,7 @@ def main(
     """
     require_packages("demo", "starlette", "uvicorn")
     listener = listen(host, port)
-    models = load(run_dir, others, saved_model, server, model, dtype)
+    models = load(run_dir, others, saved_model, server, model, dtype, split)
 
     from tf_transformer.demo.app import make_app
 
@@ -68,14 +71,23 @@ def main(
 
 
 def load(
-    run_dir: str, others: str, saved_model: str, server: str, model: str, dtype: str
+    run_dir: str,
+    others: str,
+    saved_model: str,
+    server: str,
+    model: str,
+    dtype: str,
+    split: str = "",
 ) -> "list[TextModel]":
     """Loads the models that the options of `main` name, and traces the graphs of the first."""
     require_one_kind(run_dir, saved_model, server)
     folders = [run_dir] if run_dir else []
     if not (run_dir or saved_model or server):
         folders = pretrained()
-    runs = [Run.load(folder) for folder in folders + split_paths(others)]  # before TensorFlow
+    folders += split_paths(others)
+    runs = [Run.load(folder, split=split or None) for folder in folders]  # before TensorFlow
+    if split and not runs:
+        raise InputError("--split is for runs; an export divides texts if it was made to do so.")
     models = load_models(runs, saved_model, server, model, dtype)
     if models[0].can_align:
         models[0].align([("a", "a")])

@@ -34,10 +34,15 @@ REPORTED = {
     Notice.CUT: "cut to {longest:,} tokens (--max_source_length)",
     Notice.LENGTH_LIMIT: "output ends at its length limit",
     Notice.LONG_INPUT: "longer than the lines of training, at most {trained:,} tokens (divide it)",
-    Notice.SEVERAL_LINES: "several lines, read as one (give one per line)",
-    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (give one per line)",
+    Notice.SEVERAL_LINES: "several lines, read as one (try --split sentences)",
+    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
+    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
+    Notice.UNTRANSLATED: "output has the words of the input",
+    Notice.SCRIPT: "output has a word in another script",
+    Notice.NUMBERS: "numbers differ between input and output",
+    Notice.LENGTH_RATIO: "output much longer or shorter than the input",
 }
 
 
@@ -70,7 +75,8 @@ def main(
     translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
     inputs that were cut to --max_source_length or are longer than the training text, and outputs
     that reached their length limit. A translator also lists inputs with several sentences, outputs
-    with other placeholders than the input, such as %s or {name}, and empty outputs.
+    with other placeholders or numbers than the input, such as %s or {name}, and outputs that are
+    empty, repeat a phrase, copy the input, mix scripts, or are much longer or shorter.
 
     Args:
         run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
@@ -89,7 +95,8 @@ def main(
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
-            `line ||| translation ||| score`. Line numbers start at 0.
+            `line ||| translation ||| score`. Line numbers start at 0. With --word_probabilities
+            true, `||| probabilities of its words` follows.
         scores_output: file for the score of each translation.
         alignments_output: file for links `s-t` between source word s and target word t. A link
             says that a piece of t attends most to a piece of s. Words are split at white space
@@ -114,9 +121,11 @@ def main(
         if wrong := [f"--{name}" for name, value in lines_only.items() if value]:
             raise InputError(f"{input} is a document, and {', '.join(wrong)} needs lines.")
         run = Run.load(run_dir, **decode_options)
-        is_alone = run.config.task.name == "translation" and not run.others
-        if decode_options.get("keep") is None and not run.config.decode.keep and is_alone:
-            run = Run.load(run_dir, **decode_options | {"keep": (COMMON,)})
+        if run.config.task.name == "translation":
+            defaults: dict[str, Any] = {"split": "sentences"}
+            defaults |= {} if run.others else {"keep": run.config.decode.keep or (COMMON,)}
+            given = {name: value for name, value in decode_options.items() if value is not None}
+            run = Run.load(run_dir, **defaults | given)
         source, target = direction_of(run.config) or ("", "")
         languages = Options(source, target_language or target, retranslate)
         translate_document(run, input, output, languages, overwrite, dtype)
@@ -140,6 +149,11 @@ def main(
 
         attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
+    if run.config.decode.split != "none" and (alignments_output or attention_output):
+        raise InputError(
+            "--alignments_output and --attention_output are for whole lines. Leave them out, or "
+            "give --split none."
+        )
     given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
     inputs = [input, *(given[name] for name in names)]
@@ -289,7 +303,13 @@ def _text(number: int, line: Line) -> list[str]:
 
 
 def _n_best(number: int, line: Line) -> list[str]:
-    return [f"{number} ||| {one_line(p.text)} ||| {p.score:.6f}" for p in line.n_best]
+    rows = []
+    for prediction in line.n_best:
+        fields = [str(number), one_line(prediction.text), f"{prediction.score:.6f}"]
+        if prediction.word_probabilities:
+            fields.append(" ".join(f"{p:.6g}" for p in prediction.word_probabilities))
+        rows.append(" ||| ".join(fields))
+    return rows
 
 
 def _score(number: int, line: Line) -> list[str]:

@@ -61,6 +61,13 @@ class DecodeConfig:
             input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
             and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
+        split: none: an input is predicted as a whole. sentences: a translator divides an input
+            into sentences, and joins their translations with the spaces and line breaks of the
+            input. A sentence longer than max_source_length is divided at clauses. The score is the
+            mean of the scores of the parts. An input with a prefix stays whole.
+        split_language: language of the inputs for split, such as en, whose abbreviations end no
+            sentence. Empty: the source language of the run; if it is unknown, the abbreviations
+            of all known languages.
         avoid_unknown: exclude the unknown token, too.
         sampling: draw tokens at random. If false, search for the likeliest prediction.
         temperature: for sampling; below 1, likely tokens become likelier.
@@ -68,6 +75,8 @@ class DecodeConfig:
         top_p: for sampling; draw only from the likeliest tokens that together reach this
             probability.
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
+        word_probabilities: a translator also gives the probability of each word of a translation.
+            It costs one more run of the model over each translation.
         max_source_length: longest input in tokens; the rest is cut off. A language model keeps the
             last tokens of a prompt, and scores long texts in windows of this size.
         trained_source_length: longest line of the training text in tokens, with the end token. A
@@ -104,12 +113,15 @@ class DecodeConfig:
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True
     )
+    split: Literal["none", "sentences"] = search("none", off="none", common=True)
+    split_language: str = search("", off=CHOICE)
     avoid_unknown: bool = search(False, off=False, formats=(CT2, MARIAN_NPZ))
     sampling: bool = search(False, off=False, common=True)
     temperature: float = search(1.0, positive, off=CHOICE, common=True)
     top_k: int = search(0, not_negative, int32, off=CHOICE)
     top_p: float = search(1.0, probability, off=CHOICE)
     seed: int = search(0, off=CHOICE)
+    word_probabilities: bool = search(False, off=CHOICE)
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True
     )

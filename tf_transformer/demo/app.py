@@ -94,8 +94,12 @@ class Demo:
         refuse_others(body)
         lines = await run(self._batches, model.n_best, texts, options)
         shown_lines = [
-            [{"text": one_line(x.text), "score": x.score, "notices": x.notices} for x in line]
-            for line in lines
+            [
+                # A model can produce a newline that the text does not have.
+                x._asdict() | {"text": x.text if "\n" in text else one_line(x.text)}
+                for x in line
+            ]
+            for text, line in zip(texts, lines, strict=True)
         ]
         return JSONResponse({"lines": shown_lines}, headers=HEADERS)
 

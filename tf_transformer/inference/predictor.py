@@ -3,6 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
@@ -23,7 +24,7 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
-from tf_transformer.run.run import Run
+from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
@@ -52,6 +53,9 @@ class Prediction(NamedTuple):
     text: str
     score: float
     notices: tuple[Notice, ...] = ()  # what it may have lost, in the order of `Notice`
+    parts: int = 1  # that were predicted one by one, with `config.split`
+    # For each word of `text.split()`, with `config.word_probabilities`; else ().
+    word_probabilities: tuple[float, ...] = ()
 
     @property
     def cut(self) -> bool:
@@ -128,12 +132,14 @@ class Predictor(ABC):
         optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
         aligns: whether predictions say the same as their texts, so that they can keep spans.
+        divides: whether it divides texts into sentences, with `config.split`.
     """
 
     aligns: ClassVar[bool] = False
     symbols: Container[int] = attention_record.SPECIAL_IDS
     optional_inputs: Sequence[Input] = ()
     own_options: Mapping[str, bool] = MappingProxyType({})
+    divides: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
@@ -141,6 +147,11 @@ class Predictor(ABC):
             raise InputError(
                 "decode.keep needs a translator of one model, whose attention shows where spans of "
                 f"the text stand in the translation; got {list(config.keep)}. Give --keep []."
+            )
+        if config.split != "none" and not self.divides:
+            raise InputError(
+                f"decode.split is for translators, got {config.split}: a {type(self).__name__} "
+                "reads whole texts. Give --split none."
             )
         self.model = model
         self.codec = codec
@@ -380,7 +391,11 @@ def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     """
     task = TASKS.get(run.config.task.name).with_options(run.config.task)
     model = run.model(task.build_model)
-    return task.predictor(model, run.codec, run.config.decode).with_dtype(dtype)
+    decode = run.config.decode
+    if decode.split != "none" and not decode.split_language:
+        language, *_ = direction_of(run.config) or [""]
+        decode = replace(decode, split_language=language)
+    return task.predictor(model, run.codec, decode).with_dtype(dtype)
 
 
 def predictions_of(
@@ -389,18 +404,23 @@ def predictions_of(
     cut: bool,
     at_limit: bool = False,
     is_long: bool = False,
+    parts: int = 1,
+    words: Sequence[Sequence[bytes | str]] = (),
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
-    The score of an empty place is `NEG_INF`. `cut`, `at_limit` and `is_long` are about the input;
-    see `Notice`.
+    The score of an empty place is `NEG_INF`. `cut`, `at_limit`, `is_long` and `parts` are about the
+    input; see `Notice` and `Prediction`. `words` is empty, or a list of one row: the probabilities
+    of the words of each text, with a space between them.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     notices = tuple(notice for notice, is_true in holds.items() if is_true)
-    strings = (x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts)
+    strings = [x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts]
+    of_words = [tuple(map(float, x.split())) for row in words for x in row] or [()] * len(strings)
+    rows = zip(strings, scores, of_words, strict=True)
     return [
-        Prediction(text, float(score), notices)
-        for place, (text, score) in enumerate(zip(strings, scores, strict=True))
+        Prediction(text, float(score), notices, parts, probabilities)
+        for place, (text, score, probabilities) in enumerate(rows)
         if score != NEG_INF or place == 0
     ]
 
@@ -411,7 +431,10 @@ def with_notices(
     """Adds the notices of texts and their translations to a row of translations for each text."""
     return [
         [
-            prediction._replace(notices=prediction.notices + of_translation(text, prediction.text))
+            prediction._replace(
+                notices=prediction.notices
+                + of_translation(text, prediction.text, is_divided=prediction.parts > 1)
+            )
             for prediction in row
         ]
         for text, row in zip(texts, rows, strict=True)

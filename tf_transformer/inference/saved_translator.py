@@ -20,6 +20,7 @@ from tf_transformer.inference.predictor import (
     predictions_of,
     with_notices,
 )
+from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.machine.threads import require_threads
 from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.sentencepiece_ops import sentencepiece_ops
@@ -119,15 +120,18 @@ class SavedTranslator:
             WITH_INPUTS[signature] if columns else signature, text=texts, **columns
         )
         if signature == "n_best":
-            translations, scores = outputs["translations"], outputs["scores"]
+            fields = [outputs["translations"], outputs["scores"]]
         else:
-            translations, scores = outputs["translation"][:, None], outputs["score"][:, None]
+            fields = [outputs["translation"][:, None], outputs["score"][:, None]]
         # Exports of earlier versions do not distinguish both flags. A cut text has no second flag.
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
-        return with_notices(
-            texts, list(map(predictions_of, translations, scores, cut, truncated & ~cut))
-        )
+        parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
+        words = outputs.get(WORD_PROBABILITIES)
+        words = [] if words is None else [words.reshape(len(texts), -1)]
+        fields += [cut, truncated & ~cut, np.zeros_like(cut), parts]
+        rows = [(row[:6], row[6:]) for row in zip(*fields, *words, strict=True)]
+        return with_notices(texts, [predictions_of(*row, words=of_words) for row, of_words in rows])
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -148,13 +148,22 @@ def score_pairs(model: Any, source: tf.Tensor, target: tf.Tensor, penalty: Lengt
     The model is a function from (source, target shifted right) to logits, like the Transformer. Ids
     are int32 (B, S) and (B, T), each row with the end id and then padding.
     """
+    of_tokens = token_log_probabilities(model, source, target)
+    has_text = ops.maximum(token_counts(source), token_counts(target)) > 1  # (B,)
+    total = ops.sum(ops.where(has_text[:, None], of_tokens, 0.0), axis=1)
+    return Score(total / penalty(token_counts(target)), total)
+
+
+@own_settings()
+def token_log_probabilities(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+    """The log-probability of each token of given translations, float32 (B, T), nats; 0: padding.
+
+    Arguments are those of `score_pairs`.
+    """
     logits = model((source, shift_right(target)))  # (B, T, V)
     log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     of_tokens = tf.gather(log_p, target, batch_dims=2)  # (B, T)
-    has_text = ops.maximum(token_counts(source), token_counts(target)) > 1  # (B,)
-    counted = ops.logical_and(ops.not_equal(target, PAD_ID), has_text[:, None])
-    total = ops.sum(ops.where(counted, of_tokens, 0.0), axis=1)
-    return Score(total / penalty(token_counts(target)), total)
+    return ops.where(ops.not_equal(target, PAD_ID), of_tokens, 0.0)
 
 
 @own_settings()

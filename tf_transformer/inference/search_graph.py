@@ -12,11 +12,17 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
+from tf_transformer.inference.parts import Parts, divide_long, join_parts, parts_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
+from tf_transformer.inference.word_probabilities import (
+    WORD_PROBABILITIES,
+    of_copies,
+    word_probabilities,
+)
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.graph_tokenizer import clean, without_letters
+from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
-from tf_transformer.text.special_ids import BOS_ID, EOS_ID
+from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
 """Ids of inputs and of predictions, int32 (B, None), and whether a text of each was cut (B,)."""
@@ -40,13 +46,18 @@ class Predictions(NamedTuple):
     scores: tf.Tensor  # float32 (B, N)
     at_limit: tf.Tensor  # bool (B,): whether the best prediction has no end token
     tokens: tf.Tensor  # int32 (B,): tokens of the best prediction, with the end token
+    # One of string (B, N), with `config.word_probabilities`; see the function of this name.
+    words: Sequence[tf.Tensor] = ()
 
 
 class SearchGraph(text_graph.TextGraph):
     """A codec, a search and a model on string tensors; see `TextGraph`.
 
     The output `cut` of a signature marks rows that were longer than `max_source_length`. The output
-    `truncated` marks these rows, and rows whose best prediction reached its length limit.
+    `truncated` marks these rows, and rows whose best prediction reached its length limit. With
+    `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
+    its parts is. With `config.word_probabilities`, there is an output of this name; see the
+    function of this name.
 
     A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
     `encode_prefix`, `decode` and `endpoints`.
@@ -135,6 +146,38 @@ class SearchGraph(text_graph.TextGraph):
         copies = tf.where(copied, rest, "")
         return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
 
+    def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
+        """Divides texts (B,) with `inputs` or none into parts.
+
+        The list has the texts of the parts (P,) with the target tags of the whole texts, and then
+        the inputs of the parts. A text with an input of the problem, such as a prefix, stays whole.
+        """
+        named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
+        tag, rest = self.codec["source"].split_tag(valid(self.join(text, named)))
+        whole = tf.zeros(tf.shape(text), tf.bool)
+        for kind in self.problem_inputs:
+            if kind.name in named:
+                whole |= tf.not_equal(named[kind.name], "")
+        parts = parts_of(rest, whole, self.config.split_language)
+        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        parts = divide_long(parts, whole, self.count_tokens, room)
+        tags = tf.gather(
+            tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
+        )
+        of_parts = [tf.strings.join([tags, parts.texts])]
+        for kind in self.inputs if named else ():  # those of the source are in the texts
+            values = tf.gather(named[kind.name], parts.text_of)
+            of_parts.append(tf.zeros_like(values) if kind.into == "source" else values)
+        return parts, of_parts
+
+    def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
+        """The numbers of tokens of strings (B,) without the end token, int32 (B,).
+
+        For a text that would be cut, the result is the largest number without a cut, plus one.
+        """
+        ids, cut = self.encode(self.clean(text)[0])
+        return text_graph.lengths_of(ids) - 1 + tf.cast(cut, tf.int32)
+
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         """Which clean strings (B,), without tags, are their own predictions: bool (B,)."""
         if not self.kept_spans:
@@ -189,24 +232,44 @@ class SearchGraph(text_graph.TextGraph):
         )
 
     def predictions(
-        self, hypotheses: Hypotheses, text: tf.Tensor, *fields: tf.Tensor
+        self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor, *fields: tf.Tensor
     ) -> Predictions:
         """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions.
 
-        `fields`, int32 (B, P), are those of the `Problem`, one for each of `problem_inputs`, if the
-        search had them.
+        `source`, int32 (B, S), are the ids of the strings. `fields`, int32 (B, P), are those of the
+        `Problem`, one for each of `problem_inputs`, if the search had them.
         """
-        texts, scores = self.decode(hypotheses, text), hypotheses.scores
+        texts, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
-            texts = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            kept = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            if self.config.word_probabilities:
+                ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, texts), ids)
+            texts = kept
+        words = []
+        if self.config.word_probabilities:
+            words.append(word_probabilities(self.model, self.codec["target"], source, ids))
         if self.config.distinct and scores.shape[1] != 1:
-            texts, scores = _without_repeated(texts, scores)
+            texts, scores, *words = _without_repeated(texts, scores, *words)
         count = self.config.num_hypotheses
         has_end = tf.reduce_any(tf.equal(hypotheses.ids[:, 0], EOS_ID), axis=1)
         tokens = hypotheses.lengths[:, 0]
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
-        return Predictions(texts[:, :count], scores[:, :count], at_limit, tokens)
+        texts, scores, *words = (field[:, :count] for field in (texts, scores, *words))
+        return Predictions(texts, scores, at_limit, tokens, words)
+
+    def _ids_of_repaired(
+        self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
+    ) -> tf.Tensor:
+        """The ids (B, N, L) of hypotheses for strings (B,); new for repaired outputs."""
+        sources = tf.repeat(text, tf.shape(outputs)[1])
+        targets = self.read_pairs(sources, tf.reshape(outputs, [-1]))[1].to_tensor(PAD_ID)
+        targets = tf.reshape(targets, tf.concat([tf.shape(outputs), tf.shape(targets)[1:]], 0))
+        longest = tf.maximum(tf.shape(ids)[2], tf.shape(targets)[2])
+        ids, targets = (
+            tf.pad(x, [[0, 0], [0, 0], [0, longest - tf.shape(x)[2]]]) for x in (ids, targets)
+        )
+        return tf.where(repaired[..., None], targets, ids)
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The texts (B, N) of hypotheses for the inputs `text` (B,)."""
@@ -241,13 +304,15 @@ class SearchGraph(text_graph.TextGraph):
 
     def predict(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `serving_default`: text, `score`, `cut` and `truncated`, each (B,)."""
-        texts, scores, flags = self._predict(text, given, self._best, count=1)
-        return {self._output: texts[:, 0], "score": scores[:, 0]} | flags
+        texts, scores, words, flags = self._predict(text, given, self._best, count=1)
+        outputs = {self._output: texts[:, 0], "score": scores[:, 0]} | flags
+        return outputs | {name: of_all[:, 0] for name, of_all in words.items()}
 
     def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `n_best`: texts and `scores` (B, N), `cut` and `truncated` (B,)."""
-        texts, scores, flags = self._predict(text, given, self._all, self.config.num_hypotheses)
-        return {f"{self._output}s": texts, "scores": scores} | flags
+        count = self.config.num_hypotheses
+        texts, scores, words, flags = self._predict(text, given, self._all, count)
+        return {f"{self._output}s": texts, "scores": scores} | words | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> text_graph.Outputs:
         """The signature `score`: `score`, `log_probability` and `truncated` of pairs, each (B,)."""
@@ -268,17 +333,38 @@ class SearchGraph(text_graph.TextGraph):
 
     def _predict(
         self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
-    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs]:
-        """Predicted texts and scores (B, N), and the flags `cut` and `truncated` (B,)."""
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
+        """Predicted texts and scores (B, N), `word_probabilities` (B, N), and flags (B,).
+
+        The third is empty without `config.word_probabilities`. Flags are `cut` and `truncated`.
+        """
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
+        if self.config.split == "none":
+            return self._predict_whole(text, given, search, count)
+        parts, (text, *given) = self.divide(text, *given)
+        texts, scores, words, flags = self._predict_whole(text, given, search, count)
+        texts, scores, *joined = join_parts(parts, texts, scores, *words.values())
+        of_texts = {
+            name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
+            for name, flag in flags.items()
+        }
+        words = dict(zip(words, joined, strict=True))
+        return texts, scores, words, of_texts | {"parts": parts.counts}
+
+    def _predict_whole(
+        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
+    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
+        """`_predict` of texts that are not divided."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+            ids = text_graph.rows_of(inputs.ids, rows)
             fields = self._fields(inputs, rows)
-            hypotheses = self._search_rows(search, text_graph.rows_of(inputs.ids, rows), fields)
-            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), *fields)
-            return of_rows.texts[:, :count], of_rows.scores[:, :count], of_rows.at_limit
+            hypotheses = self._search_rows(search, ids, fields)
+            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
+            columns = of_rows.texts, of_rows.scores, *of_rows.words
+            return *(column[:, :count] for column in columns), of_rows.at_limit
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
             if self._jit_compile:
@@ -289,12 +375,14 @@ class SearchGraph(text_graph.TextGraph):
         copies = tf.concat([inputs.copies[:, None], tf.fill((batch, count - 1), "")], axis=1)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
-        nothing = (copies, scores, tf.zeros((batch,), tf.bool))
-        texts, scores, at_limit = micro_batches.run_in_micro_batches(
+        words = [of_copies(copies)] if self.config.word_probabilities else []
+        nothing = (copies, scores, *words, tf.zeros((batch,), tf.bool))
+        texts, scores, *words, at_limit = micro_batches.run_in_micro_batches(
             run, inputs.lengths, max_rows, nothing
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        return texts, scores, flags
+        named = {WORD_PROBABILITIES: words[0]} if words else {}
+        return texts, scores, named, flags
 
     def _fields(self, inputs: Prepared, rows: tf.Tensor) -> list[tf.Tensor]:
         """The fields of the `Problem`, int32 (R, P), one for each of `problem_inputs`, or none."""
@@ -352,13 +440,15 @@ def equally_many(message: str, *columns: tf.Tensor) -> list[tf.Tensor]:
         return list(map(tf.identity, columns))
 
 
-def _without_repeated(texts: tf.Tensor, scores: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+def _without_repeated(
+    texts: tf.Tensor, scores: tf.Tensor, *words: tf.Tensor
+) -> tuple[tf.Tensor, ...]:
     """Moves repeated texts of each row (B, N) to its end, as "" with the score `NEG_INF`."""
     place = tf.range(tf.shape(texts)[1])
     earlier = place[None, :] < place[:, None]  # (N, N)
     equal = tf.equal(texts[:, :, None], texts[:, None, :])  # (B, N, N)
     repeated = tf.reduce_any(tf.logical_and(equal, earlier), axis=2)  # (B, N)
     order = tf.argsort(tf.cast(repeated, tf.int32), axis=1, stable=True)
-    fields = tf.where(repeated, "", texts), tf.where(repeated, NEG_INF, scores)
-    first, scores_of_first = (tf.gather(field, order, batch_dims=1) for field in fields)
-    return first, scores_of_first
+    fields = [tf.where(repeated, "", texts), tf.where(repeated, NEG_INF, scores)]
+    fields += [tf.where(repeated, "", of_texts) for of_texts in words]
+    return tuple(tf.gather(field, order, batch_dims=1) for field in fields)

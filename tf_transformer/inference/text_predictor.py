@@ -16,6 +16,7 @@ from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, column
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
 from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
+from tf_transformer.inference.word_probabilities import of_copies
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
@@ -39,6 +40,7 @@ class TextPredictor(predictor.Predictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
+        has_words: whether words of predictions have probabilities; see `word_probabilities`.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -47,6 +49,7 @@ class TextPredictor(predictor.Predictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
+    has_words: ClassVar[bool] = False
     _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -55,6 +58,11 @@ class TextPredictor(predictor.Predictor):
             raise InputError(
                 f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
                 "number of tokens in the vocabulary."
+            )
+        if config.word_probabilities and not self.has_words:
+            raise InputError(
+                "decode.word_probabilities needs a translator, and this run predicts with a "
+                f"{type(self).__name__}. Leave out decode.word_probabilities."
             )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
@@ -78,7 +86,7 @@ class TextPredictor(predictor.Predictor):
 
     def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
         """The search as a function of strings (R,), their ids and fields of their problems."""
-        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids[1:])
+        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids)
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration; XLA needs `static_shapes`."""
@@ -105,9 +113,11 @@ class TextPredictor(predictor.Predictor):
                 inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
                 for field in self._graph.problem_inputs
             ]
+        copies = inputs.copies[:, None]
+        words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
         result = [
-            predictor.predictions_of([copy], [0.0], is_cut)
-            for copy, is_cut in zip(inputs.copies.numpy(), cut, strict=True)
+            predictor.predictions_of(copy, [0.0], is_cut, words=of_copy)
+            for copy, is_cut, *of_copy in zip(copies.numpy(), cut, *words, strict=True)
         ]
 
         trained = self.config.trained_source_length
@@ -122,6 +132,7 @@ class TextPredictor(predictor.Predictor):
                 result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
+                    words=[of_batch[row] for of_batch in batch.words],
                 )
             call.progress(len(indices), int(batch.tokens.sum()))
         return result
@@ -162,7 +173,8 @@ class TextPredictor(predictor.Predictor):
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
         search = self._search_given if fields else self._search_text
-        return Predictions(*map(np.asarray, search(tf.constant(text), ids, *fields)))
+        columns: Any = map(np.asarray, search(tf.constant(text), ids, *fields))
+        return Predictions(*columns)
 
     @functools.cached_property
     def _memory(self) -> int:
@@ -248,10 +260,15 @@ class TextPredictor(predictor.Predictor):
     def _cases(
         self, inputs: dict[str, list[str]], n_best: predictor.NBest
     ) -> dict[str, predictor.SignatureCase]:
-        """The signatures `serving_default` and `n_best` for predictions."""
+        """The signatures `serving_default` and `n_best` for predictions.
+
+        They are without the probabilities of words, which stand in strings.
+        """
         best = [row[0] for row in n_best]
         flags: dict[str, list] = {"cut": [x.cut for x in best]}
         flags["truncated"] = [x.truncated for x in best]
+        if self.config.split != "none":
+            flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}

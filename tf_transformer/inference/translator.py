@@ -8,11 +8,14 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.inputs import as_texts
-from tf_transformer.inference.predictor import Call, NBest, with_notices
+from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.parts import Parts, join_parts
+from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
@@ -20,6 +23,7 @@ from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.capitals import form_of, sentence
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.kept_spans import without_spans
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
@@ -72,6 +76,8 @@ class Translator(TextPredictor):
 
     output = "translation"
     aligns = True
+    divides = True
+    has_words = True
 
     def __init__(
         self,
@@ -99,7 +105,46 @@ class Translator(TextPredictor):
         )
 
     def _n_best(self, call: Call) -> NBest:
-        return with_notices(call.texts, super()._n_best(call))
+        if self.config.split == "none":
+            return with_notices(call.texts, super()._n_best(call))
+        self._require_choices(call.given)
+        columns = [call.texts, *call.given.values()]
+        parts, of_parts = self._graph.divide(*map(as_strings, columns))
+        texts, *given = (as_texts(column.numpy()) for column in of_parts)
+        inner = Call(
+            texts,
+            lambda inputs, tokens: call.progress(0, tokens),
+            dict(zip(call.given, given, strict=True)),
+        )
+        rows = with_notices(texts, super()._n_best(inner))
+        call.progress(int(tf.math.count_nonzero(parts.counts)), 0)
+        return self._joined(parts, rows)
+
+    def _joined(self, parts: Parts, rows: NBest) -> NBest:
+        """The predictions for texts, from a row of predictions for each part."""
+        places = (len(rows), self.config.num_hypotheses)
+        texts, scores = np.full(places, b"", object), np.full(places, NEG_INF, np.float32)
+        words = [np.full(places, b"", object)] * self.config.word_probabilities
+        notices: list[set[Notice]] = [set() for _ in parts.counts]
+        for number, (row, text) in enumerate(zip(rows, parts.text_of.numpy(), strict=True)):
+            for place, prediction in enumerate(row):
+                texts[number, place] = prediction.text.encode()
+                scores[number, place] = prediction.score
+                for of_parts in words:
+                    numbers = " ".join(map(str, prediction.word_probabilities))
+                    of_parts[number, place] = numbers.encode()
+            notices[text] |= set(row[0].notices)
+        strings = [tf.constant(column, tf.string) for column in (texts, *words)]
+        joined = join_parts(parts, strings[0], tf.constant(scores), *strings[1:])
+        texts, scores, *words = (field.numpy() for field in joined)
+        columns = [texts, scores, parts.counts.numpy().tolist(), notices, *words]
+        return [
+            [
+                prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
+                for prediction in predictions_of(row, of_row, False, parts=count, words=of_words)
+            ]
+            for row, of_row, count, of_text, *of_words in zip(*columns, strict=True)
+        ]
 
     @staticmethod
     def load(path: str | os.PathLike) -> SavedTranslator:

@@ -23,6 +23,7 @@ from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.tasks import load_predictor
 
@@ -166,6 +167,7 @@ class RunModel(TextModel):
             "length_penalty": self._length_penalty,
             "sampling": sampling,
             "temperature": self._temperature,
+            WORD_PROBABILITIES: predictor.has_words,
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
@@ -242,6 +244,10 @@ class ServedModel(TextModel):
 def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
-    (texts,) = (row[name] for name in row.keys() - {"cut", "truncated", "scores"})
-    found = predictions_of(texts, row["scores"], cut, row["truncated"] and not cut)
+    parts = row.get("parts", 1)  # missing if texts are not divided
+    words = [row[WORD_PROBABILITIES]] if WORD_PROBABILITIES in row else []
+    others = {"cut", "truncated", "scores", "parts", WORD_PROBABILITIES}
+    (texts,) = (row[name] for name in row.keys() - others)
+    at_limit = row["truncated"] and not cut
+    found = predictions_of(texts, row["scores"], cut, at_limit, parts=parts, words=words)
     return with_notices([text], [found])[0] if "translations" in row else found

@@ -1,0 +1,101 @@
+"""Faults of translations, and texts that have none."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tf_transformer.text import faults
+
+LOOPS = [
+    ("a small house", "ein kleines Haus, ein kleines Haus"),
+    ("the funding", "die Förderung der Förderung der Förderung der"),
+    ("yes", "ja ja ja"),
+    ("a house", "hahahahahahaha Haus"),
+    ("一つの家", "家家家家家家"),
+    ("one one two", "eins eins eins zwei"),
+]
+NO_LOOPS = [
+    ("From time to time.", "Von Zeit zu Zeit zu Hause."),
+    ("no, no, no", "nein, nein, nein"),
+    ("the one that", "die, die das"),
+    ("wow!!!!!!!!", "wow!!!!!!!!"),
+    ("", ""),
+    ("in the park in the city in the land", "im Park in der Stadt in dem Land in der Ferne"),
+]
+
+
+@pytest.mark.parametrize(("source", "translation"), LOOPS)
+def test_a_loop_is_found(source, translation):
+    assert faults.has_loop(source, translation)
+
+
+@pytest.mark.parametrize(("source", "translation"), NO_LOOPS)
+def test_usual_repetitions_are_no_loops(source, translation):
+    assert not faults.has_loop(source, translation)
+
+
+@given(st.lists(st.sampled_from("abcde"), min_size=3, max_size=12), st.integers(2, 5))
+def test_a_text_that_is_repeated_is_a_loop_unless_its_source_is_one(words, times):
+    text = " ".join(words * times)
+    assert faults.has_loop("a house", text)
+    assert not faults.has_loop(text, text)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_copy"),
+    [
+        ("Where is it?", "where is it", True),
+        ("Where is the old station now?", "Where is the old Bahnhof now?", True),
+        ("Tom Smith!", "Tom Smith!", False),
+        ("17 18 19 20", "17 18 19 20", False),
+        ("https://a.b/c/d?e=f", "https://a.b/c/d?e=f", False),
+        ("Tom is in Boston.", "Tom ist in Boston.", False),
+        ("", "", False),
+    ],
+)
+def test_a_copy_has_most_words_of_its_text(source, translation, is_copy):
+    assert faults.is_copy(source, translation) == is_copy
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("1,250.50 or 1.250,50", ["125050", "125050"]),
+        ("1 250", ["250"]),
+        ("1\u202f250", ["1250"]),
+        ("at 15:30, in 2.00 hours, for 100.00", ["1530", "100"]),
+        ("$100 #19 A40 %1$s {15} &#160; twelve 12 012", ["100", "19"]),
+        ("٣٤ of 34", ["34", "34"]),
+        ("9" * 5000, ["9" * 5000]),
+        ("", []),
+    ],
+)
+def test_numbers_are_their_digits(text, found):
+    assert sorted(faults.numbers(text).elements()) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "is_foreign"),
+    [
+        ("a small house", "ein маленький Haus", True),
+        ("a house", "ein 房子 Haus mit Garten", True),
+        ("ein Haus", "маленький дом σπίτι", True),
+        ("Иван slept", "Иван schlief", False),
+        ("Tom has a DVD", "トムはDVDを持っている", False),
+        ("a house", "маленький дом", False),
+        ("10 µm at 5 Ω", "10 µm bei 5 Ω", False),
+        ("a house", "ein größeres Häuschen", False),
+    ],
+)
+def test_a_word_in_another_script_is_found(source, translation, is_foreign):
+    assert faults.has_foreign_script(source, translation) == is_foreign
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_any_texts_can_be_compared(source, translation):
+    for rule in (faults.has_loop, faults.is_copy, faults.has_foreign_script):
+        assert rule(source, translation) in (True, False)
+    assert faults.is_out_of_proportion(source, translation) == faults.is_out_of_proportion(
+        translation, source
+    )
+    assert faults.numbers(source) == faults.numbers(source + " ")
