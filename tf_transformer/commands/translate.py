@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,12 +120,7 @@ def main(
         }
         if wrong := [f"--{name}" for name, value in lines_only.items() if value]:
             raise InputError(f"{input} is a document, and {', '.join(wrong)} needs lines.")
-        run = Run.load(run_dir, **decode_options)
-        if run.config.task.name == "translation":
-            defaults: dict[str, Any] = {"split": "sentences"}
-            defaults |= {} if run.others else {"keep": run.config.decode.keep or (COMMON,)}
-            given = {name: value for name, value in decode_options.items() if value is not None}
-            run = Run.load(run_dir, **defaults | given)
+        run = load_for_documents(run_dir, decode_options)
         source, target = direction_of(run.config) or ("", "")
         languages = Options(source, target_language or target, retranslate)
         translate_document(run, input, output, languages, overwrite, dtype)
@@ -181,6 +176,18 @@ def main(
     step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
+
+
+def load_for_documents(run_dir: str, options: Mapping[str, Any]) -> Run:
+    """Loads a run whose translator divides texts and keeps tags, unless options say otherwise."""
+    run = Run.load(run_dir, **options)
+    if run.config.task.name != "translation":
+        return run
+    defaults: dict[str, Any] = {"split": "sentences"}
+    if not run.others:
+        defaults["keep"] = run.config.decode.keep or (COMMON,)
+    given = {name: value for name, value in options.items() if value is not None}
+    return Run.load(run_dir, **defaults | given)
 
 
 def translate_document(
