@@ -106,6 +106,14 @@ def test_a_process_serves_a_model_of_another_server_until_ctrl_c(started, tmp_pa
     assert b"Traceback" not in errors
 
 
+def test_a_run_that_keeps_spans_translates_html(started, run):
+    _, _, url = started("--run_dir", str(run), "--keep", "common")
+    page = '<p class="x">one <b>two</b>\n three <img src="x"></p>'
+    answer = translate(url, q=page, format="html", source="en", target="de")
+    for tag in ('<p class="x">', "<b>", "</b>", '<img src="x">', "</p>"):
+        assert answer.count(tag) == 1
+
+
 def test_a_run_and_its_export_translate_as_the_commands_do(started, run, readers_folder):
     from tf_transformer.inference.translator import Translator
 

@@ -11,10 +11,12 @@ import tensorflow as tf
 
 from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
-from tf_transformer.inference.kept_graph import Drawn, KeptSpans, is_well_formed
+from tf_transformer.inference.kept_graph import KeptSpans
+from tf_transformer.inference.kept_places import Drawn
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
+from tf_transformer.text.elements import is_well_formed
 from tf_transformer.text.kept_spans import spans
 
 KEPT = KeptSpans(["common"])
@@ -230,6 +232,48 @@ def test_any_number_of_spans_stand_in_the_translation(run, span):
     text = "twenty " + span * 20_000
     (translation,) = translator([text])
     assert spans(translation.text) == spans(text)
+
+
+@tf.function(reduce_retracing=True)
+def in_joined(text, output):
+    return KEPT.in_joined(text[None], output[None, None], tf.constant([[True]]))[0, 0]
+
+
+def test_joined_outputs_of_parts_keep_the_spans_and_the_nesting_of_the_whole_text():
+    rng = random.Random(0)
+    for _ in range(400):
+        text = tree(rng)
+        ends = sorted(rng.choices(range(len(text) + 1), k=2))
+        parts = [text[: ends[0]], text[ends[0] : ends[1]], text[ends[1] :]]
+        output = [part for of_part in parts for part in rng.sample(of_part, len(of_part))]
+        source, joined = " ".join(text), " ".join([*output, *rng.choice([[], ["20 %d"]])])
+        result = in_joined(tf.constant(source), tf.constant(joined)).numpy().decode()
+        wanted, counts = Counter(spans(source)), Counter(spans(result))
+        assert {span: counts[span] for span in wanted} == wanted
+        assert tags_parse(result), (source, joined, result)
+
+
+def test_divided_texts_keep_their_spans_in_python_and_in_an_export(run, tmp_path):
+    rng = random.Random(0)
+    translator = Translator.from_run(run, keep="common", split="sentences", num_hypotheses=2)
+    sentences = [*KEPT_TEXTS, *PLAIN_TEXTS, "See <b>twenty {a}. Then", "{b, select, x {Y. Z}}</b>."]
+    sentences += ["It has <i>twenty 20.", "%s days</i> left!", '<a title="One. Two">two</a> three.']
+    texts = [
+        "".join(rng.choice(sentences) + rng.choice([" ", "\n", "  "]) for _ in range(4))
+        for _ in range(40)
+    ]
+    n_best = translator.n_best(texts)
+    for text, row in zip(texts, n_best, strict=True):
+        for prediction in row:
+            wanted, counts = Counter(spans(text)), Counter(spans(prediction.text))
+            assert {span: counts[span] for span in wanted} == wanted, (text, prediction)
+            assert tags_parse(prediction.text) or not tags_parse(text)
+    assert max(row[0].parts for row in n_best) > 3
+    translator.save(str(tmp_path / "1"))
+    loaded = tf.saved_model.load(str(tmp_path / "1"))
+    outputs = loaded.signatures["n_best"](text=tf.constant(texts))["translations"].numpy()
+    in_graph = [[text.decode() for text in row if text] for row in outputs]
+    assert in_graph == [[prediction.text for prediction in row] for row in n_best]
 
 
 def test_only_a_translator_of_one_model_keeps_spans(run):

@@ -1,6 +1,7 @@
 """Fixtures of the servers' tests: a small run as a model, and a server of a model in capitals."""
 
 import contextlib
+import re
 import threading
 
 import httpx
@@ -24,6 +25,7 @@ class Upper:
     """A model that answers in capitals, then in capitals backwards, when it is let go."""
 
     name = "upper"
+    keeps_tags = False
 
     def __init__(self):
         self.batches = []
@@ -44,6 +46,25 @@ class Upper:
             ]
             for text in texts
         ]
+
+
+class UpperBetweenTags(Upper):
+    """The same, with each tag as it was."""
+
+    keeps_tags = True
+
+    def n_best(self, texts, options):
+        rows = super().n_best(texts, options)
+        for text, row in zip(texts, rows, strict=True):
+            pieces = re.split("(<[^>]*>|&[a-z]+;)", text)
+            pieces[::2] = [piece.upper() for piece in pieces[::2]]
+            row[0] = row[0]._replace(text="".join(pieces))
+        return rows
+
+
+@pytest.fixture
+def upper_between_tags():
+    return UpperBetweenTags()
 
 
 @pytest.fixture

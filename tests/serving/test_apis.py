@@ -224,6 +224,57 @@ def test_openais_errors_have_types(client, given, status, kind, message):
     assert answer.json()["error"]["message"].startswith(message)
 
 
+# --- markup ------------------------------------------------------------------------------------
+
+PAGE = '<p>One <a href="/x">two</a> &amp; three.</p>\n<pre>a</pre><ul><li>Caf&eacute;</ul>'
+UPPER_PAGE = '<p>ONE <a href="/x">TWO</a> &amp; THREE.</p>\n<pre>a</pre><ul><li>CAFÉ</ul>'
+XML = 'One <x id="1"></x>, <g>two</g> &lt;'
+
+
+def test_html_keeps_its_tags(serve, upper_between_tags):
+    client = serve(upper_between_tags)
+    answer = translate(client, q=[PAGE, "a"], format="html", alternatives=2).json()
+    assert answer == {"translatedText": [UPPER_PAGE, "A"], "alternatives": [[], []]}
+    (row,) = deepl(client, text=[PAGE], tag_handling="html").json()["translations"]
+    assert row["text"] == UPPER_PAGE
+    assert sorted(upper_between_tags.batches[0]) == [
+        *("Café", 'One <a href="/x">two</a> & three.', "a"),
+    ]
+
+
+def test_xml_is_divided_where_the_request_says(serve, upper_between_tags):
+    client = serve(upper_between_tags)
+
+    def parts_of(**given):
+        (row,) = deepl(client, text=[XML], tag_handling="xml", **given).json()["translations"]
+        return row["text"], upper_between_tags.batches[-1]
+
+    assert parts_of() == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', [XML])
+    text, parts = parts_of(ignore_tags=["x", "g"])
+    assert (text, parts) == ('ONE <x id="1"></x>, <g>two</g> &lt;', ['One <x id="1"></x>,'])
+    text, parts = parts_of(splitting_tags="x, g")
+    assert (text, parts) == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', ["One", "two"])
+    assert parts_of(splitting_tags="g,x", non_splitting_tags=["x"])[1] == [
+        'One <x id="1"></x>,',
+        "two",
+    ]
+    answer = deepl(client, tag_handling="xml", ignore_tags=[1])
+    assert answer.json()["message"] == "Expected a list of tags as ignore_tags, got [1]."
+    assert deepl(client, tag_handling="rtf").status_code == 400
+
+
+def test_a_translator_that_keeps_no_tags_refuses_markup(client, upper):
+    answers = [translate(client, q="a", format="html"), deepl(client, tag_handling="xml")]
+    assert [answer.status_code for answer in answers] == [400, 400]
+    for text in (answers[0].json()["error"], answers[1].json()["message"]):
+        assert text.startswith("This translator keeps no tags. Give --keep common to the command")
+    upper.keeps_tags = True  # as of a model on another server, which is not known
+    assert translate(client, q="One", format="html").json() == {"translatedText": "ONE"}
+    answer = translate(client, q="<b>One</b>", format="html")
+    assert answer.status_code == 502
+    assert answer.json()["error"].startswith("The translation does not have the tags of the text.")
+
+
 # --- of all APIs -------------------------------------------------------------------------------
 
 

@@ -130,6 +130,8 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
     assert not saved.controls
     assert not saved.can_align
     assert saved.languages == ()  # without metadata
+    assert not saved.keeps_tags
+    assert not model.keeps_tags
 
 
 @pytest.mark.parametrize(
@@ -142,8 +144,11 @@ def test_the_metadata_of_an_export_names_its_languages(
     shutil.copytree(readers_folder / "served" / "mine" / "1", tmp_path / "1")
     metadata = tmp_path / "1" / METADATA
     metadata.parent.mkdir(exist_ok=True)
-    metadata.write_text(json.dumps({"languages": languages}), "utf-8")
-    assert SavedModel(tmp_path / "1").languages == expected
+    facts = {"languages": languages, "decoding": {"keep": ["addresses", "tags"]}}
+    metadata.write_text(json.dumps(facts), "utf-8")
+    saved = SavedModel(tmp_path / "1")
+    assert saved.languages == expected
+    assert saved.keeps_tags
 
 
 def test_the_demo_divides_texts_on_request_as_the_translator(run):
@@ -154,6 +159,12 @@ def test_the_demo_divides_texts_on_request_as_the_translator(run):
     assert [row[0].parts for row in model.n_best(texts, ())] == [2, 2]
     with pytest.raises(InputError, match=r"--split is for runs"):
         demo.load("", "", "served/1", "", "", "float32", split="sentences")
+
+
+def test_the_demo_keeps_spans_on_request(run):
+    (model,) = demo.load(str(run), "", "", "", "", "float32", split="", keep="common")
+    ((best, *_),) = model.n_best(["seven {a}"], ())
+    assert best.text.count("{a}") == 1
 
 
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):

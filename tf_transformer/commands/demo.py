@@ -2,7 +2,7 @@
 
 import pathlib
 import webbrowser
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.commands.web_server import (
     address,
@@ -31,6 +31,7 @@ def main(
     server: str = "",
     model: str = "translator",
     split: Literal["", "none", "sentences"] = "",
+    keep: tuple[str, ...] | str = "",
     host: str = "127.0.0.1",
     port: int = 8080,
     open_browser: bool = False,
@@ -52,6 +53,8 @@ def main(
         model: name of the model on the server.
         split: sentences: a run divides each line into sentences. none: it translates lines whole.
             Empty: as its configuration says.
+        keep: spans that stay in the translations of a run, such as common. Empty: those that its
+            configuration names.
         host: address to listen on. The default accepts connections from this machine only.
         port: port to listen on; 0: any free port.
         open_browser: open the page in a browser.
@@ -59,7 +62,7 @@ def main(
     """
     require_packages("demo", "starlette", "uvicorn")
     listener = listen(host, port)
-    models = load(run_dir, others, saved_model, server, model, dtype, split)
+    models = load(run_dir, others, saved_model, server, model, dtype, split=split, keep=keep)
 
     from tf_transformer.demo.app import make_app
 
@@ -77,7 +80,7 @@ def load(
     server: str,
     model: str,
     dtype: str,
-    split: str = "",
+    **search: Any,
 ) -> "list[TextModel]":
     """Loads the models that the options of `main` name, and traces the graphs of the first."""
     require_one_kind(run_dir, saved_model, server)
@@ -85,13 +88,22 @@ def load(
     if not (run_dir or saved_model or server):
         folders = pretrained()
     folders += split_paths(others)
-    runs = [Run.load(folder, split=split or None) for folder in folders]  # before TensorFlow
-    if split and not runs:
-        raise InputError("--split is for runs; an export divides texts if it was made to do so.")
+    search = {name: value for name, value in search.items() if value}
+    runs = [_load(folder, **search) for folder in folders]  # before TensorFlow
+    if search and not runs:
+        raise InputError(f"--{min(search)} is for runs; an export does what it was made to do.")
     models = load_models(runs, saved_model, server, model, dtype)
     if models[0].can_align:
         models[0].align([("a", "a")])
     return models
+
+
+def _load(folder: str, **options: Any) -> Run:
+    """Loads a run. Words of translations get probabilities, which the page shows."""
+    run = Run.load(folder, **options)
+    if run.config.task.name == "translation":
+        run = Run.load(folder, **options, word_probabilities=True)
+    return run
 
 
 def pretrained() -> list[str]:

@@ -112,6 +112,12 @@ def join_parts(
     return texts, tf.where(exists, mean, NEG_INF), *strings
 
 
+def whole_texts(parts: Parts) -> tf.Tensor:
+    """The texts (B,) that were divided into parts."""
+    texts = tf.strings.join([parts.texts, parts.after])
+    return tf.strings.unsorted_segment_join(texts, parts.text_of, tf.size(parts.counts))
+
+
 def _with_spaces(parts: Parts, texts: tf.Tensor) -> tf.Tensor:
     """The texts (P, N) of parts with the white space after each, joined to string (B, N)."""
     is_last = tf.concat([tf.not_equal(parts.text_of[1:], parts.text_of[:-1]), [True]], axis=0)

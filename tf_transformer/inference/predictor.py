@@ -131,24 +131,23 @@ class Predictor(ABC):
         symbols: ids that each form a word.
         optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
-        aligns: whether predictions say the same as their texts, so that they can keep spans.
-        divides: whether it divides texts into sentences, with `config.split`.
+        translates: whether predictions say the same as their texts. Only then may predictions keep
+            spans, and texts be divided into sentences.
     """
 
-    aligns: ClassVar[bool] = False
+    translates: ClassVar[bool] = False
     symbols: Container[int] = attention_record.SPECIAL_IDS
     optional_inputs: Sequence[Input] = ()
     own_options: Mapping[str, bool] = MappingProxyType({})
-    divides: ClassVar[bool] = False
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
-        if config.keep and not (self.aligns and len(members_of(model)) == 1):
+        if config.keep and not (self.translates and len(members_of(model)) == 1):
             raise InputError(
                 "decode.keep needs a translator of one model, whose attention shows where spans of "
                 f"the text stand in the translation; got {list(config.keep)}. Give --keep []."
             )
-        if config.split != "none" and not self.divides:
+        if config.split != "none" and not self.translates:
             raise InputError(
                 f"decode.split is for translators, got {config.split}: a {type(self).__name__} "
                 "reads whole texts. Give --split none."

@@ -130,8 +130,8 @@ class SavedTranslator:
         words = outputs.get(WORD_PROBABILITIES)
         words = [] if words is None else [words.reshape(len(texts), -1)]
         fields += [cut, truncated & ~cut, np.zeros_like(cut), parts]
-        rows = [(row[:6], row[6:]) for row in zip(*fields, *words, strict=True)]
-        return with_notices(texts, [predictions_of(*row, words=of_words) for row, of_words in rows])
+        rows = [(*row[:6], row[6:]) for row in zip(*fields, *words, strict=True)]
+        return with_notices(texts, [predictions_of(*row) for row in rows])
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

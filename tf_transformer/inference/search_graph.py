@@ -12,7 +12,13 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
-from tf_transformer.inference.parts import Parts, divide_long, join_parts, parts_of
+from tf_transformer.inference.parts import (
+    Parts,
+    divide_long,
+    join_parts,
+    parts_of,
+    whole_texts,
+)
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.inference.word_probabilities import (
     WORD_PROBABILITIES,
@@ -158,9 +164,10 @@ class SearchGraph(text_graph.TextGraph):
         for kind in self.problem_inputs:
             if kind.name in named:
                 whole |= tf.not_equal(named[kind.name], "")
-        parts = parts_of(rest, whole, self.config.split_language)
+        kept = self.kept_spans.pattern if self.kept_spans else ""
+        parts = parts_of(rest, whole, self.config.split_language, kept)
         room = self.max_source_length - 1 - bool(self.codec["source"].tags)
-        parts = divide_long(parts, whole, self.count_tokens, room)
+        parts = divide_long(parts, whole, self.count_tokens, room, kept)
         tags = tf.gather(
             tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
         )
@@ -169,6 +176,20 @@ class SearchGraph(text_graph.TextGraph):
             values = tf.gather(named[kind.name], parts.text_of)
             of_parts.append(tf.zeros_like(values) if kind.into == "source" else values)
         return parts, of_parts
+
+    def rejoin(
+        self, parts: Parts, texts: tf.Tensor, scores: tf.Tensor, *words: tf.Tensor
+    ) -> tuple[tf.Tensor, ...]:
+        """`join_parts`, with the kept spans of the whole texts.
+
+        A text that changes for their sake has none of `words`.
+        """
+        joined, scores, *words = join_parts(parts, texts, scores, *words)
+        if not self.kept_spans:
+            return joined, scores, *words
+        is_divided = (parts.counts > 1)[:, None] & (scores > NEG_INF)
+        texts = self.kept_spans.in_joined(whole_texts(parts), joined, is_divided)
+        return texts, scores, *(tf.where(tf.equal(texts, joined), x, "") for x in words)
 
     def count_tokens(self, text: tf.Tensor) -> tf.Tensor:
         """The numbers of tokens of strings (B,) without the end token, int32 (B,).
@@ -344,7 +365,7 @@ class SearchGraph(text_graph.TextGraph):
             return self._predict_whole(text, given, search, count)
         parts, (text, *given) = self.divide(text, *given)
         texts, scores, words, flags = self._predict_whole(text, given, search, count)
-        texts, scores, *joined = join_parts(parts, texts, scores, *words.values())
+        texts, scores, *joined = self.rejoin(parts, texts, scores, *words.values())
         of_texts = {
             name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
             for name, flag in flags.items()

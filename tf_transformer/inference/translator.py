@@ -14,7 +14,7 @@ from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.inputs import as_texts
 from tf_transformer.inference.notices import Notice
-from tf_transformer.inference.parts import Parts, join_parts
+from tf_transformer.inference.parts import Parts
 from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -75,8 +75,7 @@ class Translator(TextPredictor):
     """
 
     output = "translation"
-    aligns = True
-    divides = True
+    translates = True
     has_words = True
 
     def __init__(
@@ -135,7 +134,7 @@ class Translator(TextPredictor):
                     of_parts[number, place] = numbers.encode()
             notices[text] |= set(row[0].notices)
         strings = [tf.constant(column, tf.string) for column in (texts, *words)]
-        joined = join_parts(parts, strings[0], tf.constant(scores), *strings[1:])
+        joined = self._graph.rejoin(parts, strings[0], tf.constant(scores), *strings[1:])
         texts, scores, *words = (field.numpy() for field in joined)
         columns = [texts, scores, parts.counts.numpy().tolist(), notices, *words]
         return [

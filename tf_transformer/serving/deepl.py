@@ -7,7 +7,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tf_transformer.serving.api import Api
+from tf_transformer.serving.formats import LINES, Format
 from tf_transformer.serving.languages import is_named, name_of
+from tf_transformer.serving.markup import BLOCKS, IGNORED, markup
 from tf_transformer.serving.requests import require, shown
 
 SCHEME = "DeepL-Auth-Key "
@@ -45,12 +47,10 @@ class DeepL(Api):
         formality = given.get("formality") or "default"
         require(formality in FORMALITIES, f"The formality {shown(formality)} is not supported.")
         self._require_languages(given)
-        tags = given.get("tag_handling")
-        require(not tags, f"The tag_handling {shown(tags)} is not supported.")
         texts = given.get("text")
         texts = [texts] if isinstance(texts, str) else texts
         texts = self.translations.limits.accept_texts(texts, "text")
-        rows = await self.translations(texts)
+        rows = await self.translations(texts, _format_of(given))
         source = self.translations.source.upper()
         shows_count = str(given.get("show_billed_characters")).lower() in ("true", "1")
         return JSONResponse(
@@ -105,3 +105,25 @@ class DeepL(Api):
             value = given.get(name) or (code if name == "source_lang" else "")
             is_known = isinstance(value, str) and is_named(code, value)
             require(is_known, f"Value for '{name}' not supported; this model has {code.upper()}.")
+
+
+def _format_of(given: dict[str, Any]) -> Format:
+    """The format of a request's texts: plain text, HTML, or XML, whose elements divide nothing."""
+    kind = given.get("tag_handling") or ""
+    require(kind in ("", "html", "xml"), f"The tag_handling {shown(kind)} is not supported.")
+    if not kind:
+        return LINES
+    names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
+    splitting, joining, ignored = (_names(given, name) for name in names)
+    if kind == "html":
+        splitting, ignored = splitting | BLOCKS, ignored | IGNORED
+    return markup(splitting - joining, ignored)
+
+
+def _names(given: dict[str, Any], name: str) -> set[str]:
+    """The names of elements in a value: a list, or a text with commas."""
+    value = given.get(name) or []
+    names = value.split(",") if isinstance(value, str) else value
+    are_names = isinstance(names, list) and all(isinstance(x, str) for x in names)
+    require(are_names, f"Expected a list of tags as {name}, got {shown(value)}.")
+    return {x.strip().lower() for x in names}

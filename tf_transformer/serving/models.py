@@ -26,6 +26,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.tasks import load_predictor
+from tf_transformer.text.kept_spans import COMMON
 
 CARD = "README.md"  # in the folder of a run
 CACHED_SEARCHES = 8  # each is a traced graph
@@ -80,6 +81,7 @@ class TextModel(ABC):
     samples: Sequence[str] = ()  # inputs to try
     example: str = "a"  # an input for the first call, which traces the graphs
     can_align: bool = False  # whether `align` works
+    keeps_tags: bool = True  # whether translations have the tags of their texts, as far as is known
 
     @abstractmethod
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
@@ -104,6 +106,11 @@ class TextModel(ABC):
         }
 
 
+def has_tags(keep: Sequence[str]) -> bool:
+    """Whether the spans that a translation keeps, as in `DecodeConfig.keep`, include tags."""
+    return not {COMMON, "tags"}.isdisjoint(keep)
+
+
 class RunModel(TextModel):
     """A run of any task. Runs with a search have controls. Translators also align words."""
 
@@ -116,6 +123,7 @@ class RunModel(TextModel):
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
         self.can_align = hasattr(self._predictor, "align")
+        self.keeps_tags = has_tags(self._predictor.config.keep)
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         self.fields = fields_of(self._predictor.optional_inputs, self._predictor.codec)
         if isinstance(self._predictor, TextPredictor):
@@ -167,7 +175,6 @@ class RunModel(TextModel):
             "length_penalty": self._length_penalty,
             "sampling": sampling,
             "temperature": self._temperature,
-            WORD_PROBABILITIES: predictor.has_words,
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)
@@ -190,6 +197,7 @@ class SavedModel(TextModel):
         self._translator = SavedTranslator(path)
         languages = self._translator.metadata.get("languages", {}).values()
         self.languages = tuple(languages) if languages and all(languages) else ()
+        self.keeps_tags = has_tags(self._translator.metadata.get("decoding", {}).get("keep", ()))
         self.fields = fields_of(self._translator.optional_inputs)
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:

@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.serving.batches import Batches
 from tf_transformer.serving.formats import LINES, Divided, Format
+from tf_transformer.serving.markup import KEEP_TAGS
 from tf_transformer.serving.metrics import Metrics
 from tf_transformer.serving.models import TextModel
 from tf_transformer.serving.requests import Limits, require, run
@@ -71,7 +72,12 @@ class Translations:
     async def __call__(
         self, texts: Sequence[str], form: Format = LINES, count: int = 1
     ) -> list[Translation]:
-        """The translations of texts in a format, at most `count` of each, part by part."""
+        """The translations of texts in a format, at most `count` of each, part by part.
+
+        A model that keeps no tags cannot translate markup.
+        """
+        message = f"This translator keeps no tags. {KEEP_TAGS}"
+        require(form is LINES or self.model.keeps_tags, message)
         divided = [form.divide(text) for text in texts]
         parts = [part for text in divided for part in text.parts]
         most = self.batches.capacity
