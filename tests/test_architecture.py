@@ -23,7 +23,7 @@ LEVELS = [
     {"text", "config"},
     {"layers"},
     {"decoding"},
-    {"models", "losses", "data", "parsing"},
+    {"models", "losses", "data", "parsing", "documents"},
     {"run"},
     {"inference"},
     {"visualization"},
