@@ -1,7 +1,7 @@
 """How far a user can trust a translation: scores beside chrF, and faults that notices find.
 
     python -m research.guards --runs pretrained/a,pretrained/b --valid a.en:a.de,b.en:b.de \
-        --test c.en:c.de,d.en:d.de
+        --test c.en:c.de,d.en:d.de --human e.en:e.de
 
 The first table has correlations of scores with chrF of each sentence. The calibrated score is a
 linear function of the others, fitted to chrF on the validation pairs. The second table has faults
@@ -26,13 +26,14 @@ from tf_transformer.text.faults import numbers
 CALIBRATED = "calibrated"
 
 
-def main(runs: str, valid: str, test: str, output: str = "") -> None:
+def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None:
     """Prints both tables.
 
     Args:
         runs: folders of runs, with commas between them.
         valid: for each run, a file of sentences, a colon, and a file of their translations.
         test: the same for the tables.
+        human: one such pair, whose human translations get faults, too.
         output: result file to write, like research/results/guards.json.
     """
     from tf_transformer.inference.translator import Translator
@@ -49,7 +50,8 @@ def main(runs: str, valid: str, test: str, output: str = "") -> None:
             features.append(scores(best, tokens))
             quality.append(chrf([x.text for x in best], references))
         correlations += correlation_rows(run, features, quality)
-        faults += fault_rows(run, texts, [x.text for x in best])
+        faults += fault_rows(run.rsplit("/", 1)[-1], texts, [x.text for x in best])
+    faults += fault_rows("human", *(first_lines(path, 10**9) for path in human.split(":")))
     print(of_rows(correlations, left=2))
     print(of_rows(faults, left=2))
     packages = ("tensorflow", "keras", "sacrebleu")
@@ -160,14 +162,16 @@ FAULTS: dict[str, tuple[Notice, Callable[[str, str, random.Random], str]]] = {
 }
 
 
-def fault_rows(run: str, texts: Sequence[str], translations: Sequence[str]) -> list[dict[str, Any]]:
+def fault_rows(
+    name: str, texts: Sequence[str], translations: Sequence[str]
+) -> list[dict[str, Any]]:
     """For each fault: lines that can have it, recall, precision, and alarms without a fault.
 
     Precision counts each line once with the fault and once without it.
     """
     draw, rows = random.Random(1), []
     pairs = [(x, y) for x, y in zip(texts, translations, strict=True) if x.split() and y.split()]
-    for name, (notice, put_in) in FAULTS.items():
+    for fault, (notice, put_in) in FAULTS.items():
         changed = [(x, y, put_in(x, y, draw)) for x, y in pairs]
         with_fault = [(x, y, z) for x, y, z in changed if z and z != y]
         found = sum(notice in of_translation(x, z) for x, _, z in with_fault)
@@ -175,8 +179,8 @@ def fault_rows(run: str, texts: Sequence[str], translations: Sequence[str]) -> l
         everywhere = sum(notice in of_translation(x, y) for x, y in pairs)
         rows.append(
             {
-                "run": run.rsplit("/", 1)[-1],
-                "fault": name,
+                "translations": name,
+                "fault": fault,
                 "lines": len(with_fault),
                 "recall": round(found / max(1, len(with_fault)), 3),
                 "precision": round(found / max(1, found + alarms), 3),

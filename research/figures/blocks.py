@@ -175,7 +175,7 @@ OWN: dict[str, Renderer] = {
     "guards.faults": lambda: of_rows(
         read("guards")["summary"]["faults"],
         {
-            **{"run": "model", "fault": "fault", "lines": "lines"},
+            **{"translations": "translations", "fault": "fault", "lines": "lines"},
             **{"recall": "recall", "precision": "precision", "alarms": "alarms without a fault"},
         },
         left=2,

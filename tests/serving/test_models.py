@@ -217,11 +217,14 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
         ]
         assert served.n_best(["a" * 101], ())[0][0].truncated
         (row,) = served.n_best(["One {a}.\nTwo."], ())
-        both = (Notice.SEVERAL_LINES, Notice.PLACEHOLDERS)  # of {A}
-        assert [each.notices for each in row] == [both, both[:1]]
+        lines, other, copy = Notice.SEVERAL_LINES, Notice.PLACEHOLDERS, Notice.UNTRANSLATED
+        assert [each.notices for each in row] == [(lines, other, copy), (lines, copy)]
         with RestServer(divides=True) as dividing:
             (row,) = ServedModel(dividing.address, "translator").n_best(["One {a}.\nTwo."], ())
-            assert [(each.parts, each.notices) for each in row] == [(2, both[1:]), (2, ())]
+            assert [(each.parts, each.notices) for each in row] == [
+                (2, (other, copy)),
+                (2, (copy,)),
+            ]
         with pytest.raises(InputError, match=r'answered 404: { "error": "Servable not found" }'):
             ServedModel(server.address, "other")
     with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):
