@@ -82,6 +82,7 @@ def test_libretranslates_errors_are_one_sentence(client, given, status, message)
     answer = translate(client, **given)
     assert answer.status_code == status
     assert answer.json()["error"].startswith(message)
+    assert (answer.headers.get("connection") == "close") == (status == 500)
     assert translate(client, q="fine").json() == {"translatedText": "FINE"}
 
 

@@ -57,4 +57,5 @@ class Api(ABC):
         return JSONResponse(content, error.status_code, error.headers)
 
     async def _fail(self, request: Request, error: Exception) -> Response:
-        return JSONResponse(self.error("The model failed; see the server's log.", 500), 500)
+        content = self.error("The model failed; see the server's log.", 500)
+        return JSONResponse(content, 500, {"Connection": "close"})  # as the server then does
