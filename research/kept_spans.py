@@ -3,7 +3,7 @@
     python -m research.kept_spans --run_dir pretrained/tatoeba-en-de --source test_2016_flickr.en
 
 Puts a random span of each kind into each line of a file: between two words, or tags around a word.
-The times are the medians of several rounds, after a first one that is not measured.
+The times are the medians of several rounds.
 """
 
 import random
@@ -21,6 +21,7 @@ from tf_transformer.inference.translator import Translator
 from tf_transformer.text.kept_spans import spans
 
 NONE = "none"
+WARM_UP = 100  # lines before the first round
 DRAW = random.Random(3)
 PLACEHOLDERS = [
     *("{name}", "%(name)s", "{{name}}", "${name}", "{n, plural, one {# name} other {# name}}"),
@@ -90,7 +91,7 @@ KINDS: dict[str, Callable[[str], str]] = {
 }
 
 
-def main(run_dir: str, source: str, lines: int = 1000, rounds: int = 3, output: str = "") -> None:
+def main(run_dir: str, source: str, lines: int = 1000, rounds: int = 1, output: str = "") -> None:
     """Prints for each kind how many lines keep their spans, and the seconds.
 
     Args:
@@ -107,12 +108,13 @@ def main(run_dir: str, source: str, lines: int = 1000, rounds: int = 3, output: 
         texts = [change(line) for line in sentences]
         seconds: list[list[float]] = [[], []]
         outputs: list[list[str]] = [[], []]
-        for number in range(rounds + 1):
+        for translator in translators:
+            translator(texts[:WARM_UP])
+        for _ in range(rounds):
             for side, translator in enumerate(translators):
                 start = time.perf_counter()
                 outputs[side] = [translation.text for translation in translator(texts)]
-                if number:
-                    seconds[side].append(time.perf_counter() - start)
+                seconds[side].append(time.perf_counter() - start)
         without, kept = outputs
         right = [has_all(*pair) for pair in zip(texts, without, strict=True)]
         rows.append(
