@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
     r"^(\d+%, \d+/)?\d+, .* (updates|sentences)/s, "
-    r"|^(warning: |average \d+: |cut to |output ends at |several lines)"
+    r"|^(warning: |average \d+: |cut to |output |several lines|numbers differ)"
 )
 
 

@@ -94,6 +94,7 @@ class _Command:
         self.takes_task = "task" in parameters  # --task, the name of a task
         self.has_task = self.takes_task or self.uses_run  # options of a task
         self.has_model = self.hints.get("model") is ModelConfig  # and so presets
+        self.takes_input = "input" in parameters
         self.wants_given = GIVEN in parameters
 
 
@@ -112,6 +113,8 @@ def read_options(main: Main, words: Sequence[str], program: str | None = None) -
         given_files = [local_path(file, "--config") for file in given_files]
         words, named = _without(words, "--task")
         words = _with_preset(words) if command.has_model else words
+        if words and command.takes_input and not words[0].startswith("-"):
+            words = ["--input", *words]  # the first word may be the input
         selected = _selected_task(command, words, given_files, named)
         if selected not in OPTIONS:
             for_commands()  # the task's module imports Keras

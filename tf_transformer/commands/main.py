@@ -10,7 +10,7 @@ from tf_transformer.commands.standard_streams import standard_streams
 COMMANDS = {
     "train": "train a model, or resume an interrupted training run",
     "evaluate": "score a model on a test set",
-    "translate": "translate lines of text",
+    "translate": "translate lines of text, or a document",
     "export": "export a model for TensorFlow Serving or CTranslate2",
     "import": "make a run from the model of another program",
     "plot": "draw the curves of training runs",

@@ -1,19 +1,28 @@
-"""Translates lines: python translate.py --run_dir runs/x < in.txt > out.txt."""
+"""Translates lines: python translate.py --run_dir runs/x < in.txt > out.txt; or a document."""
 
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import DType
+from tf_transformer.documents import (
+    Options,
+    is_document,
+    read_document,
+    same_format,
+    translated,
+)
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
-from tf_transformer.files.outputs import require_free
-from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
+from tf_transformer.files.outputs import is_stream, require_free, write_output
+from tf_transformer.files.streaming import WINDOW, Output, Progress, SentenceProgress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
 from tf_transformer.machine.imports import import_tensorflow
-from tf_transformer.run.run import Run
+from tf_transformer.run.run import Run, direction_of
+from tf_transformer.text.kept_spans import COMMON
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
@@ -52,10 +61,15 @@ def main(
     alignments_output: LocalPath = "",
     alignment_unit: Unit = "words",
     attention_output: LocalPath = "",
+    target_language: str = "",
+    retranslate: bool = False,
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
-    """Translates lines of text; writes exactly one line for each line read.
+    """Translates lines of text, or a document.
+
+    Writes exactly one line for each line read, or a document in the format of the input. The first
+    word may be the input, without --input.
 
     Only newlines end lines. Each line from a terminal is translated at once. Lines from a pipe are
     translated together, at the latest when no line has arrived for 0.2 s. At the end, stderr lists
@@ -66,7 +80,8 @@ def main(
 
     Args:
         run_dir: folder of the run; a,b,c for an ensemble of three runs with one target vocabulary.
-        input: file to translate, plain or compressed; empty: stdin.
+        input: file to translate, plain or compressed; empty: stdin. The endings .docx, .html, .md,
+            .srt, .po, .xliff, .tmx and .json mean a document.
         output: file for the translations; empty: stdout. A file has the ending .partial until it
             is complete.
         resume: continue the partial files of an interrupted translation with the same inputs,
@@ -90,9 +105,31 @@ def main(
         attention_output: file for the attention weights of all layers and heads. .html: a page
             with the first 100 lines. .png or .svg: a picture of the first line. .json: the numbers
             for the first 1,000 lines.
+        target_language: of documents: language of the translations, like pt-BR, which documents
+            name; empty: the target language of the run.
+        retranslate: of documents: translate again what has a translation, in PO, XLIFF and TMX.
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
+    if is_document(input):
+        lines_only = {
+            **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
+            **{"score_target": score_target, "n_best_output": n_best_output},
+            **{"scores_output": scores_output, "alignments_output": alignments_output},
+            **{"attention_output": attention_output},
+        }
+        if wrong := [f"--{name}" for name, value in lines_only.items() if value]:
+            raise InputError(f"{input} is a document, and {', '.join(wrong)} needs lines.")
+        run = load_for_documents(run_dir, decode_options)
+        source, target = direction_of(run.config) or ("", "")
+        languages = Options(source, target_language or target, retranslate)
+        translate_document(run, input, output, languages, overwrite, dtype)
+        return
+    if target_language or retranslate:
+        raise InputError(
+            "--target_language and --retranslate are options of documents. Give a document as "
+            "--input, or leave them out."
+        )
     if score_target and (prefixes or n_best_output or scores_output):
         raise InputError(
             "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
@@ -139,6 +176,52 @@ def main(
     step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
+
+
+def load_for_documents(run_dir: str, options: Mapping[str, Any]) -> Run:
+    """Loads a run whose translator divides texts and keeps tags, unless options say otherwise."""
+    run = Run.load(run_dir, **options)
+    if run.config.task.name != "translation":
+        return run
+    defaults: dict[str, Any] = {"split": "sentences"}
+    if not run.others:
+        defaults["keep"] = run.config.decode.keep or (COMMON,)
+    given = {name: value for name, value in options.items() if value is not None}
+    return Run.load(run_dir, **defaults | given)
+
+
+def translate_document(
+    run: Run, path: str, output: str, options: Options, overwrite: bool, dtype: DType
+) -> None:
+    """Translates a document into a new file of its format, and reports on stderr."""
+    if not output or not (is_stream(output) or same_format(path, output)):
+        ending = os.path.splitext(path)[1]
+        raise InputError(
+            f"expected --output with the ending {ending}, because a translated document has the "
+            f"format of its input; got {output or 'none'}."
+        )
+    require_free([output], [path, *run.files()], overwrite)
+    document = read_document(path, options)
+
+    import_tensorflow()
+    from tf_transformer.machine.threads import use_one_thread_per_batch
+    from tf_transformer.tasks import load_predictor
+
+    use_one_thread_per_batch(run.config.decode.parallel_batches)
+    step = LineStep(load_predictor(run, dtype), (), 0, "", None)
+    texts: list[str] = []
+
+    def translate(new: list[str]) -> list[str]:
+        texts.extend(new)
+        with SentenceProgress(len(new)) as bar:
+            lines = step(new, progress=bar.add)
+            bar.catch_up(len(new))
+        return [one_line(line.n_best[0].text) for line in lines]
+
+    content, count = translated(document, translate)
+    write_output(output, content, overwrite)
+    at_end = f"; {count:,} lost tags, which stand at their ends" * bool(count)
+    sys.stderr.write(step.report(texts) + f"{output}: {len(texts):,} texts translated{at_end}\n")
 
 
 class Line(NamedTuple):
@@ -202,8 +285,11 @@ class LineStep:
         self.done += len(lines)
         return lines
 
-    def report(self) -> str:
-        """A line of text for each notice that occurred, like "empty output: 2 lines (3, 5)"."""
+    def report(self, texts: Sequence[str] = ()) -> str:
+        """A line of text for each notice that occurred, like "empty output: 2 lines (3, 5)".
+
+        With the texts of a document, it shows their starts in place of the numbers of lines.
+        """
         limits = {
             "longest": self.predictor.max_source_length,
             "trained": self.predictor.config.trained_source_length,
@@ -211,8 +297,10 @@ class LineStep:
         lines = []
         for notice, text in REPORTED.items():
             if count := self._counts[notice]:
-                numbers = ", ".join(map(str, self._first[notice])) + ", ..." * (count > LISTED)
-                where = f"{count:,} line{'s' * (count > 1)} ({numbers})"
+                numbers = self._first[notice]
+                shown = [f"{texts[n - 1]!r:.40}" if texts else str(n) for n in numbers]
+                listed = ", ".join(shown) + ", ..." * (count > LISTED)
+                where = f"{count:,} {'text' if texts else 'line'}{'s' * (count > 1)} ({listed})"
                 lines.append(f"{text.format(**limits)}: {where}\n")
         return "".join(lines)
 

@@ -95,8 +95,13 @@ class Demo:
         lines = await run(self._batches, model.n_best, texts, options)
         shown_lines = [
             [
-                # A model can produce a newline that the text does not have.
-                x._asdict() | {"text": x.text if "\n" in text else one_line(x.text)}
+                {
+                    # A model can produce a newline that the text does not have.
+                    "text": x.text if "\n" in text else one_line(x.text),
+                    "score": x.score,
+                    "notices": x.notices,
+                    "word_probabilities": x.word_probabilities,
+                }
                 for x in line
             ]
             for text, line in zip(texts, lines, strict=True)

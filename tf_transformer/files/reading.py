@@ -51,6 +51,14 @@ def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes
         raise InputError(str(error)) from error
 
 
+def read_whole(path: str | os.PathLike) -> bytes:
+    """Reads the bytes of a document as they are; raises as `read_lines`."""
+    try:
+        return b"".join(_chunks(path))
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
 def check_file(path: str | os.PathLike) -> None:
     """Raises an `InputError` if a file cannot be opened. Pipes are not opened."""
     try:
