@@ -40,6 +40,8 @@ _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
 _CLOSING = f"(?:[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}}*_]|{_TAG})*"
 _STOPS = ".!?…‥؟۔।॥։።" + _FULL_WIDTH
+_MAY_END = re.compile(rf"[{_STOPS}{_LINE_ENDS}]|^\x00|\x00\x00|\x00$")
+_HAS_END = re.compile(rf"[{_STOPS}][^\s{_STOPS}]*\s|[{_FULL_WIDTH}{_LINE_ENDS}]")
 _ANY = r"[^\x00]*"
 
 
@@ -103,6 +105,8 @@ class SentenceSplitter:
 
     def _ends(self, place: str) -> bool:
         """Whether a sentence ends at a word, NUL, a space, NUL and the next word."""
+        if not _MAY_END.search(place):  # most places: no rule that matches says that one ends
+            return False
         return next((ends for rule, ends in self._rules if rule.fullmatch(place)), False)
 
 
@@ -113,6 +117,8 @@ def has_several_sentences(text: str) -> bool:
         >>> has_several_sentences("Tom left. Mary stayed."), has_several_sentences("Mr. T. Smith")
         (True, False)
     """
+    if not _HAS_END.search(text):  # most lines: the notices ask for each of them
+        return False
     return len(list(filter(None, SentenceSplitter().split(text)[::2]))) > 1
 
 
