@@ -40,7 +40,6 @@ _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
 _CLOSING = f"(?:[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}}*_]|{_TAG})*"
 _STOPS = ".!?…‥؟۔।॥։።" + _FULL_WIDTH
-_MAY_END = re.compile(rf"[{_STOPS}{_LINE_ENDS}]|^\x00|\x00\x00|\x00$")
 _HAS_END = re.compile(rf"[{_STOPS}][^\s{_STOPS}]*\s|[{_FULL_WIDTH}{_LINE_ENDS}]")
 _ANY = r"[^\x00]*"
 
@@ -105,8 +104,6 @@ class SentenceSplitter:
 
     def _ends(self, place: str) -> bool:
         """Whether a sentence ends at a word, NUL, a space, NUL and the next word."""
-        if not _MAY_END.search(place):  # most places: no rule that matches says that one ends
-            return False
         return next((ends for rule, ends in self._rules if rule.fullmatch(place)), False)
 
 
