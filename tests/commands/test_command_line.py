@@ -53,7 +53,7 @@ def test_an_option_is_typed_and_documented_as_its_field(name):
         bool: (True, "true"),
         int: (7, "7"),
         float: (0.5, "0.5"),
-        str: ("opus", "opus"),
+        str: (default or "opus", default or "opus"),
         tuple: (("▁foo", "a"), '["▁foo", "a"]'),
     }[type(default)]
     assert parser.parse_args(["--run_dir", "x", f"--{name}", word])[name] == value

@@ -40,6 +40,7 @@ _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
 _CLOSING = f"(?:[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}}*_]|{_TAG})*"
 _STOPS = ".!?…‥؟۔।॥։።" + _FULL_WIDTH
+_HAS_END = re.compile(rf"[{_STOPS}][^\s{_STOPS}]*\s|[{_FULL_WIDTH}{_LINE_ENDS}]")
 _ANY = r"[^\x00]*"
 
 
@@ -113,6 +114,8 @@ def has_several_sentences(text: str) -> bool:
         >>> has_several_sentences("Tom left. Mary stayed."), has_several_sentences("Mr. T. Smith")
         (True, False)
     """
+    if not _HAS_END.search(text):  # most lines: the notices ask for each of them
+        return False
     return len(list(filter(None, SentenceSplitter().split(text)[::2]))) > 1
 
 
