@@ -17,6 +17,7 @@ from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.parts import Parts
 from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
+from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
@@ -102,13 +103,17 @@ class Translator(TextPredictor):
             input_signature=[ids, ids],
             autograph=False,
         )
+        given = [STRINGS] * len(self.optional_inputs)
+        self._divide_text = Traced(self._graph.divide, STRINGS)
+        self._divide_given = Traced(self._graph.divide, STRINGS, *given)
 
     def _n_best(self, call: Call) -> NBest:
         if self.config.split == "none":
             return with_notices(call.texts, super()._n_best(call))
         self._require_choices(call.given)
         columns = [call.texts, *call.given.values()]
-        parts, of_parts = self._graph.divide(*map(as_strings, columns))
+        divide = self._divide_given if call.given else self._divide_text
+        parts, of_parts = divide(*map(as_strings, columns))
         texts, *given = (as_texts(column.numpy()) for column in of_parts)
         inner = Call(
             texts,
