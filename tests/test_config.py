@@ -392,7 +392,7 @@ def test_a_value_of_another_type_is_an_error_that_names_the_option(config, name,
     group = "task" if config in TASKS else config.__name__.removesuffix("Config").lower()
     option = f"{GROUPS.get(config, group)}.{name}"
     for value in OF_ANOTHER_TYPE[type(default)]:
-        if name == "jit_compile" and value is True or name == "keep" and value == "text":
+        if (name == "jit_compile" and value is True) or (name == "keep" and value == "text"):
             continue  # they have two types
         with pytest.raises(InputError) as error:
             config(**{name: value})
