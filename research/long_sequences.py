@@ -23,7 +23,7 @@ from benchmarks.harness.processes import ProcessError, call
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from tf_transformer.commands import command_line
-from tf_transformer.config import Attention
+from tf_transformer.config.model import Attention
 
 ATTENTIONS = get_args(Attention)
 COSTS = ("memory_mb", "seconds", "step_ms", "cache_mb")

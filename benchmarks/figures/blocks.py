@@ -265,6 +265,13 @@ STUDENT = {
     "alone_per_second": "one at a time, sentences/s",
     "bleu": "BLEU",
 }
+TRAINING = {
+    "system": "system",
+    "tokens_per_second": "tokens/s",
+    "ratio_to_fastest_other": "to the fastest other",
+    "first_loss": "first loss",
+    "last_loss": "last loss",
+}
 REAL_TEXT_RUNS = ("", "_avx2", "_base", "_intel")
 OWN: dict[str, Renderer] = {
     "data_memory": fields_of(
@@ -317,7 +324,9 @@ OWN: dict[str, Renderer] = {
     "scores": lambda: score_table(SCORED),
     "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
+    "train_base_bfloat16": fields_of("train_base_bfloat16", TRAINING),
     "student": fields_of("student_multi30k", STUDENT),
+    "student_tatoeba": fields_of("student_tatoeba", STUDENT),
     "stranger": stranger,
     "stranger_de_en": fields_of("stranger_de_en", STRANGER),
     "serving_load": fields_of(

@@ -64,13 +64,14 @@ def works(machine: Machine) -> list[Work]:
             }
             name = f"translation, {shape}, {cell_title(*cell)}"
             found.append(_work(name, systems, "savedmodel", TRANSLATING))
-    trained: dict[str, dict[str, float]] = {}
-    for row in (row for name in machine.train for row in rows_of(name)):
-        dtype = "" if row["dtype"] == "float32" else f", {row['dtype']}"
-        speeds_of_work = trained.setdefault(f"training, {row['shape']}{dtype}", {})
-        if "tokens_per_second" in row:
-            speeds_of_work[row["system"]] = row["tokens_per_second"]
-    found += [_work(name, trained[name], "tf_transformer", TRAINED) for name in sorted(trained)]
+    for shape in ("base", "tiny"):
+        systems = {
+            row["system"]: row["tokens_per_second"]
+            for name in machine.train
+            for row in rows_of(name)
+            if row["shape"] == shape and "tokens_per_second" in row
+        }
+        found.append(_work(f"training, {shape}", systems, "tf_transformer", TRAINED))
     systems = {row["system"]: row["sentences_per_second"] for row in rows_of(machine.text)}
     found.append(_work("captions, sentences/s", systems, "savedmodel", TRANSLATING))
     return found
