@@ -36,7 +36,7 @@ class Machine(NamedTuple):
 
 
 MACHINES = {
-    "amd_avx512": Machine("decode", ("train_base", "train_tiny"), "real_text"),
+    "amd_avx512": Machine("decode_int8", ("train_base", "train_tiny"), "real_text"),
     "intel_avx512": Machine("decode_intel", ("train_intel",), "real_text_intel"),
     "amd_avx2": Machine("decode_avx2", ("train_avx2",), "real_text_avx2"),
 }
