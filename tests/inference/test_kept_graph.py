@@ -65,6 +65,13 @@ def test_a_span_stands_where_the_model_put_its_copy(source, output, right):
     assert repair(source, output) == right
 
 
+@pytest.mark.parametrize("number", ["5", "1.5"])
+def test_a_number_without_attention_belongs_to_the_unit_behind_it(number):
+    source, output = f"It weighs {number} kg in all .", f"Es wiegt {number} Kilo in allem ."
+    weights = np.eye(7)[[0, 1, 1, 3, 4, 5, 6]]  # the number from "weighs"
+    assert repair(source, output, weights) == f"Es wiegt {number} kg in allem ."
+
+
 def test_lost_tags_stand_beside_the_words_that_stood_beside_them():
     weights = np.eye(5)[[0, 2, 4]]  # A from a, B from b, C from c
     assert repair("a <b> b </b> c", "A B C", weights) == "A <b> B </b> C"

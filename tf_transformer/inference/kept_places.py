@@ -57,6 +57,7 @@ def place(
     touches = _overlap(attended, tf.transpose(in_given)) & ~is_kept  # (K, M)
     changed = _overlap(touches, in_given)  # (K, n)
     copies = (attended | changed) & is_free
+    copies |= _first_words(wanted.spans, copies, drawn.output) & is_free
     is_wrong = tf.reduce_any(wanted.spans[:, None] == given.spans, axis=0)
     is_wrong |= tf.strings.regex_full_match(given.spans, TAG)
     removed = _marks(_with_space(output, given), given.stops, size)
@@ -134,6 +135,23 @@ def _attended_bytes(
     is_best = high & (best == tf.reduce_max(best, axis=1, keepdims=True))
     best_run = tf.reduce_min(tf.where(is_best, run, size + 1), axis=1, keepdims=True)
     return high & (run == best_run)
+
+
+def _first_words(spans: tf.Tensor, copies: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+    """The bytes of a span's first word that stand before its copy, (K, n): bool (K, n).
+
+    A model may write the number of `5 km` well, with little attention, and another unit behind it.
+    """
+    first, _ = _ends(copies)
+    texts = tf.repeat(output[None], tf.size(first))
+    has_space = tf.strings.substr(texts, first, tf.ones_like(first)) == " "  # that of a token
+    first += tf.cast(has_space, tf.int32)
+    words = tf.strings.regex_replace(spans, " .*", "") + " "
+    before = " " + tf.strings.substr(texts, tf.zeros_like(first), first)
+    start = tf.maximum(first - tf.strings.length(words), 0)
+    stands = tf.strings.substr(before, start, tf.strings.length(before)) == " " + words
+    is_first = stands & tf.reduce_any(copies, axis=1)
+    return _marks(tf.where(is_first, start, first), first, tf.shape(copies)[1])
 
 
 def _mean_of_words(values: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
