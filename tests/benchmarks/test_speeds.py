@@ -47,6 +47,6 @@ def test_both_forms_stand_beside_the_fastest_other_system(monkeypatch):
 
 def test_the_results_of_a_machine_are_named_once_with_all_commands():
     text = speeds.measured(speeds.MACHINES["amd_avx512"])
-    assert text.startswith("Measured on 2026-11-22 and 2026-11-23 on 2 cores of an AMD EPYC")
+    assert text.startswith("Measured on 2026-11-29 on 2 cores of an AMD EPYC")
     assert text.count("python -m benchmarks.") == 4
     assert text.count("ctranslate2 4.8.5") == 1

@@ -434,6 +434,7 @@ def test_the_saved_model_translates_in_a_session_as_translate_does(run, saved_mo
     assert translations == printed.split("\n")[:-1]
 
 
+@pytest.mark.slow
 def test_an_export_divides_texts_in_a_session_as_translate_does(run, tmp_path):
     split = ("--split", "sentences")
     process("-m", "export", "--run_dir", run, "--to", tmp_path / "1", *split)  # checks itself, too

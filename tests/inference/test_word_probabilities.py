@@ -91,6 +91,7 @@ def test_the_words_of_parts_follow_each_other(run, tmp_path):
     np.testing.assert_allclose(rows[0][0].word_probabilities, expected, 1e-3)
 
 
+@pytest.mark.slow
 def test_a_repaired_translation_has_the_probability_of_its_text(run, tmp_path):
     """The model does not keep the address, so each translation is repaired and encoded again."""
     texts = ["one https://a.b/c two", "see {name} and %s", "one"]
