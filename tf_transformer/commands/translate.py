@@ -112,13 +112,13 @@ def main(
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
     if is_document(input):
-        require_document_options(
-            input,
+        of_lines = {
             **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
             **{"score_target": score_target, "n_best_output": n_best_output},
             **{"scores_output": scores_output, "alignments_output": alignments_output},
-            attention_output=attention_output,
-        )
+            **{"attention_output": attention_output},
+        }
+        refuse_options_of_lines(input, of_lines)
         run = load_for_documents(run_dir, decode_options)
         source, target = direction_of(run.config) or ("", "")
         languages = Options(source, target_language or target, retranslate)
@@ -177,9 +177,9 @@ def main(
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
 
 
-def require_document_options(path: str, **options_of_lines: str | bool) -> None:
-    """Raises an `InputError` if options are given that need lines, not a document."""
-    if wrong := [f"--{name}" for name, value in options_of_lines.items() if value]:
+def refuse_options_of_lines(path: str, options: Mapping[str, Any]) -> None:
+    """Raises an `InputError` if options are given that need lines, and not a document."""
+    if wrong := [f"--{name}" for name, value in options.items() if value]:
         raise InputError(f"{path} is a document, and {', '.join(wrong)} needs lines.")
 
 
