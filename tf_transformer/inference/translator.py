@@ -149,8 +149,9 @@ class Translator(TextPredictor):
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
         sentences = [self._sentences(*pair) for pair in zip(texts, translations, strict=True)]
-        sides = list(zip(*itertools.chain.from_iterable(sentences), strict=True)) or [(), ()]
-        aligned = iter(self._aligned(*sides, layer))
+        pairs = list(itertools.chain.from_iterable(sentences))
+        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+        aligned = iter(self._aligned(sources, targets, layer))
         return [Alignment.of_parts([next(aligned) for _ in of_pair]) for of_pair in sentences]
 
     def _sentences(self, text: str, translation: str) -> list[tuple[str, str]]:
@@ -168,9 +169,7 @@ class Translator(TextPredictor):
             return [(text, translation)]
         return list(zip(*sides, strict=True))
 
-    def _aligned(
-        self, texts: Sequence[str], translations: Sequence[str], layer: int
-    ) -> list[Alignment]:
+    def _aligned(self, texts: list[str], translations: list[str], layer: int) -> list[Alignment]:
         """`align` of texts that are not divided."""
         nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
         result = [nothing] * len(texts)
