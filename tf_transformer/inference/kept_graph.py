@@ -54,10 +54,11 @@ class KeptSpans:
         graph: Any,
         hypotheses: Hypotheses,
         text: tf.Tensor,
+        source: tf.Tensor,
         outputs: tf.Tensor,
         prefix: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """The outputs (B, N) of a `SearchGraph` for the clean strings (B,), repaired.
+        """The outputs (B, N) of a `SearchGraph` for clean strings (B,) with ids (B, S), repaired.
 
         The tokens of a prefix, int32 (B, P), stay; spans that it repeats are repeated.
         """
@@ -70,7 +71,8 @@ class KeptSpans:
             if prefix is not None:
                 is_text = tf.gather(prefix, row) > BOS_ID  # `open_words` adds the start id
                 fixed = tf.math.count_nonzero(is_text, axis=1, dtype=tf.int32)
-            return self._repaired(graph, tf.gather(text, row), ids, given, fixed)
+            texts, sources = tf.gather(text, row), tf.gather(source, row)
+            return self._repaired(graph, texts, sources, ids, given, fixed)
 
         # A missing hypothesis stays empty.
         return self._repair_wrong(text_alone, outputs, hypotheses.lengths > 0, repaired)
@@ -133,14 +135,22 @@ class KeptSpans:
         return Located(spans, stops - tf.strings.length(spans), stops)
 
     def _repaired(
-        self, graph: Any, text: tf.Tensor, ids: tf.Tensor, outputs: tf.Tensor, fixed: tf.Tensor
+        self,
+        graph: Any,
+        text: tf.Tensor,
+        source: tf.Tensor,
+        ids: tf.Tensor,
+        outputs: tf.Tensor,
+        fixed: tf.Tensor,
     ) -> tf.Tensor:
-        """Repairs the outputs (R,) with ids (R, T) for strings (R,); `fixed` (R,) tokens stay."""
+        """Repairs outputs (R,) with ids (R, T) for strings (R,) with ids (R, S).
+
+        The first `fixed` (R,) tokens of each output stay.
+        """
         ids = ids[:, : tf.reduce_max(token_counts(ids))]
         ends = ends_of_tokens(graph, ids, text)
         before_end = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         is_text = before_end & tf.not_equal(ids, PAD_ID)
-        source = graph.encode(text)[0].to_tensor(PAD_ID)
         weights = attention(graph.model, source, ids) * tf.cast(is_text, tf.float32)[..., None]
         tags, rests = graph.codec["source"].split_tag(text)
         fixed = tf.gather(ends, tf.minimum(fixed, tf.shape(ids)[1]), batch_dims=1)
@@ -149,7 +159,8 @@ class KeptSpans:
             tag, rest, *drawn = row
 
             def count_tokens(starts: tf.Tensor) -> tf.Tensor:
-                return lengths_of(graph.encode(tf.strings.join([tag, starts]))[0]) - 1
+                starts = graph.hidden(tf.strings.join([tag, starts]))
+                return lengths_of(graph.encode(starts)[0]) - 1
 
             return self.repair(rest, Drawn(*drawn), count_tokens)
 
@@ -166,18 +177,19 @@ class KeptSpans:
         texts = divide(rest, self.pattern)[::2]
         apart = tf.where(tf.equal(start, ""), "", start + " ")  # 20 and %d would be a percentage
 
+        def is_right(output: tf.Tensor) -> tf.Tensor:
+            starts_right = tf.equal(tf.strings.substr(output, 0, drawn.fixed), start)
+            return starts_right & holds(wanted.spans, self.locate(output).spans)
+
         def repaired() -> tf.Tensor:
-            placed = place(source, wanted, given, drawn, count_tokens)
+            placed = valid(place(source, wanted, given, drawn, count_tokens))
+            return tf.cond(is_right(placed), lambda: placed, spans_first)
+
+        def spans_first() -> tf.Tensor:  # rarely: before all other text, or alone
             in_start = tf.reduce_any(matches(wanted.spans, self.locate(start).spans), axis=1)
             first = tf.concat([apart[None], tf.boolean_mask(wanted.spans, ~in_start)], 0)
-            # These two rarely have to do: the spans alone, and the spans before all other text.
-            result = _with_spaces(first)
             before_all = _with_spaces(tf.concat([first, texts], 0))
-            for better in (before_all, valid(placed)):
-                is_right = holds(wanted.spans, self.locate(better).spans)
-                is_right &= tf.equal(tf.strings.substr(better, 0, drawn.fixed), start)
-                result = tf.where(is_right, better, result)
-            return result
+            return tf.where(is_right(before_all), before_all, _with_spaces(first))
 
         def in_order() -> tf.Tensor:
             return _with_spaces(tf.concat([apart[None], wanted.spans, texts], 0))
@@ -248,6 +260,6 @@ def ends_of_tokens(graph: Any, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     lengths = tf.minimum(tf.range(longest + 1), token_counts(ids)[:, None])
     zeros = tf.zeros(tf.shape(lengths))
     starts = Hypotheses(of_starts, lengths, zeros, zeros)
-    sizes = tf.strings.length(graph.decode(starts, text))
+    sizes = tf.strings.length(graph.shown(graph.decode(starts, text), text))
     sizes = tf.minimum(sizes, sizes[:, -1:])
     return tf.transpose(tf.scan(tf.maximum, tf.transpose(sizes)))  # a half character adds nothing
