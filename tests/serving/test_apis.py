@@ -239,7 +239,7 @@ def test_html_keeps_its_tags(serve, upper_between_tags):
     (row,) = deepl(client, text=[PAGE], tag_handling="html").json()["translations"]
     assert row["text"] == UPPER_PAGE
     assert sorted(upper_between_tags.batches[0]) == [
-        *("Café", 'One <a href="/x">two</a> & three.', "a"),
+        *("Café", "One <a>two</a> & three.", "a"),
     ]
 
 
@@ -250,13 +250,16 @@ def test_xml_is_divided_where_the_request_says(serve, upper_between_tags):
         (row,) = deepl(client, text=[XML], tag_handling="xml", **given).json()["translations"]
         return row["text"], upper_between_tags.batches[-1]
 
-    assert parts_of() == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', [XML])
+    assert parts_of() == (
+        'ONE <x id="1"></x>, <g>TWO</g> &lt;',
+        ["One <a></a>, <b>two</b> <"],
+    )
     text, parts = parts_of(ignore_tags=["x", "g"])
-    assert (text, parts) == ('ONE <x id="1"></x>, <g>two</g> &lt;', ['One <x id="1"></x>,'])
+    assert (text, parts) == ('ONE <x id="1"></x>, <g>two</g> &lt;', ["One <a/>, <b/> <"])
     text, parts = parts_of(splitting_tags="x, g")
     assert (text, parts) == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', ["One", "two"])
     assert parts_of(splitting_tags="g,x", non_splitting_tags=["x"])[1] == [
-        'One <x id="1"></x>,',
+        "One <a></a>,",
         "two",
     ]
     answer = deepl(client, tag_handling="xml", ignore_tags=[1])
@@ -270,8 +273,11 @@ def test_a_translator_that_keeps_no_tags_refuses_markup(client, upper):
     for text in (answers[0].json()["error"], answers[1].json()["message"]):
         assert text.startswith("This translator keeps no tags. Give --keep common to the command")
     upper.keeps_tags = True  # as of a model on another server, which is not known
-    assert translate(client, q="One", format="html").json() == {"translatedText": "ONE"}
-    answer = translate(client, q="<b>One</b>", format="html")
+    upper.best = lambda text: "EINS"
+    assert translate(client, q="<b>One</b>", format="html").json() == {
+        "translatedText": "<b>EINS</b>"
+    }
+    answer = translate(client, q="A <b>one</b>", format="html")
     assert answer.status_code == 502
     assert answer.json()["error"].startswith("The translation does not have the tags of the text.")
 

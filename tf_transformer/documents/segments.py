@@ -3,6 +3,7 @@
 import itertools
 import re
 import string
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -20,6 +21,7 @@ class Code(NamedTuple):
 
 
 Item = str | Code
+_OF_CODES = re.compile("(</?[A-Za-z]+/?>)")  # tags that may stand for codes
 
 
 class Segment:
@@ -64,25 +66,24 @@ class Segment:
                 self._closing[tag] = closing[place]
             self._codes[tag] = item
             self.text += tag
-        self._tag = re.compile(f"({'|'.join(self._codes) or '(?!)'})", re.IGNORECASE)
 
     def restored(self, translation: str) -> tuple[list[Item], bool]:
         """The translation with the codes of the document, and whether it has each tag.
 
         A missing code stands at the end. A repeated tag is left out.
         """
-        missing, opened = dict(self._codes), list[str]()  # closing tags of open pairs
+        missing, opened = dict(self._codes), dict[str, None]()  # closing tags of open pairs
         items = list(self._before)
-        for number, part in enumerate(self._tag.split(translation)):
+        for part in _OF_CODES.split(translation):
             tag = part.lower()
-            if number % 2 == 0:
+            if tag not in self._codes:
                 items.append(part)
             elif tag in opened:
                 while tag in opened:  # pairs inside end before it
-                    items.append(missing.pop(opened.pop()))
+                    items.append(missing.pop(opened.popitem()[0]))
             elif tag in missing and not tag.startswith("</"):
                 items.append(missing.pop(tag))
-                opened += [self._closing[tag]] if tag in self._closing else []
+                opened |= {self._closing[tag]: None} if tag in self._closing else {}
         is_whole = not missing
         items += [missing.pop(tag) for tag in reversed(opened)]
         return joined([*items, *missing.values(), *self._after]), is_whole
@@ -102,15 +103,18 @@ def joined(items: Iterable[Item]) -> list[Item]:
 def _pairs(items: Sequence[Item]) -> dict[int, int]:
     """The place of the partner of each code of a pair. Pairs are nested; other codes have none."""
     pairs, opened = dict[int, int](), list[tuple[int, object]]()
+    count = Counter[object]()  # of open codes, by key
     for place, item in enumerate(items):
         if not isinstance(item, Code):
             continue
         if item.kind == "open":
             opened.append((place, item.key))
-        elif item.kind == "close" and item.key in [key for _, key in opened]:
+            count[item.key] += 1
+        elif item.kind == "close" and count[item.key]:
             while opened[-1][1] != item.key:
-                opened.pop()
-            partner, _ = opened.pop()
+                count[opened.pop()[1]] -= 1
+            partner, key = opened.pop()
+            count[key] -= 1
             pairs |= {place: partner, partner: place}
     return pairs
 
@@ -138,8 +142,9 @@ def without_layout(items: Sequence[Item]) -> tuple[list[Item], list[Item], list[
 
 def _unused_names(text: str) -> Iterator[str]:
     """The names a to z, aa, ab, ... that start no tag of a text."""
-    text = text.lower()
+    starts = re.findall("</?([a-z]{1,5})", text.lower())
+    used = {name[:length] for name in starts for length in range(1, 6)}
     for length in itertools.count(1):
         for name in map("".join, itertools.product(string.ascii_lowercase, repeat=length)):
-            if f"<{name}" not in text and f"</{name}" not in text:
+            if name not in used:
                 yield name

@@ -7,9 +7,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tf_transformer.serving.api import Api
-from tf_transformer.serving.formats import LINES, Format
+from tf_transformer.serving.formats import HTML_RULES, XML_RULES, Format, lines_of, markup
 from tf_transformer.serving.languages import is_named, name_of
-from tf_transformer.serving.markup import BLOCKS, IGNORED, markup
 from tf_transformer.serving.requests import require, shown
 
 SCHEME = "DeepL-Auth-Key "
@@ -112,12 +111,12 @@ def _format_of(given: dict[str, Any]) -> Format:
     kind = given.get("tag_handling") or ""
     require(kind in ("", "html", "xml"), f"The tag_handling {shown(kind)} is not supported.")
     if not kind:
-        return LINES
+        return lines_of
     names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
     splitting, joining, ignored = (_names(given, name) for name in names)
-    if kind == "html":
-        splitting, ignored = splitting | BLOCKS, ignored | IGNORED
-    return markup(splitting - joining, ignored)
+    rules = HTML_RULES if kind == "html" else XML_RULES
+    blocks = (rules.blocks | splitting) - joining
+    return markup(rules._replace(blocks=blocks, kept=rules.kept | ignored))
 
 
 def _names(given: dict[str, Any], name: str) -> set[str]:
