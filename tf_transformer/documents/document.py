@@ -23,11 +23,13 @@ class Options:
         source: the language of the texts, such as en or pt-BR; "": unknown.
         target: the language of the translations, or "".
         retranslate: whether units that have a translation are translated again.
+        unpacked_bytes: largest size of the parts of a compressed document.
     """
 
     source: str = ""
     target: str = ""
     retranslate: bool = False
+    unpacked_bytes: int = 2**29
 
     def require(self, source: str | None = "", target: str | None = "") -> None:
         """Raises an `InputError` if a document names another language than the model has."""

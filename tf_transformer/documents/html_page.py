@@ -96,8 +96,9 @@ def add_html(document: TextDocument, content: str, options: Options, rules: Rule
             document.stop()
             document.stop(_with_attributes(document, source) if rules.has_attributes else source)
         else:
-            single = tag in void or kind == "single"
-            code = "alone" if single else "open" if kind == "start" else "close"
+            single = "break" if tag == "br" and not rules.is_xml else "alone"
+            is_single = tag in void or kind == "single"
+            code = single if is_single else "open" if kind == "start" else "close"
             parts = _with_attributes(document, source) if rules.has_attributes else source
             document.add(Code(code, parts, tag), source)  # type: ignore[arg-type]
     if depth:

@@ -12,10 +12,11 @@ class Code(NamedTuple):
     """Markup inside a text, such as a link or a line break.
 
     `open` and `close` with one key are a pair around words. `alone` is layout, which may leave the
-    ends of a text. `value` is part of the sentence, such as a placeholder.
+    ends of a text, and so is `break`, which divides words like a space. `value` is part of the
+    sentence, such as a placeholder.
     """
 
-    kind: Literal["open", "close", "alone", "value"]
+    kind: Literal["open", "close", "alone", "break", "value"]
     content: Any  # of the document: a string or an element
     key: object = None
 
@@ -27,8 +28,9 @@ _OF_CODES = re.compile("(</?[A-Za-z]+/?>)")  # tags that may stand for codes
 class Segment:
     """A text whose inline codes are XML-like tags: `<a>` and `</a>` for a pair, `<b/>` for others.
 
-    Short tags leave room for words, and their names do not occur in tags of the text. Layout at the
-    ends, and pairs around the whole text, are no part of it.
+    Short tags leave room for words, and their names do not occur in tags of the text. Spaces stand
+    around the tag of a break. Layout at the ends, and pairs around the whole text, are no part of
+    it.
 
     Attributes:
         items: text and codes of the document, in order.
@@ -50,6 +52,7 @@ class Segment:
         names = _unused_names("".join(item for item in inside if isinstance(item, str)))
         self._codes: dict[str, Code] = {}  # by tag
         self._closing: dict[str, str] = {}  # the closing tag of each opening tag
+        self._added: dict[str, tuple[str, str]] = {}  # spaces around the tag of a break
         self.text = ""
         for place, item in enumerate(inside):
             if isinstance(item, str):
@@ -65,6 +68,12 @@ class Segment:
                 tag, closing[place] = f"<{name}>", f"</{name}>"
                 self._closing[tag] = closing[place]
             self._codes[tag] = item
+            if item.kind == "break":
+                following = next(iter(inside[place + 1 : place + 2]), "")
+                has_space = isinstance(following, str) and following.startswith(" ")
+                before, after = " " * (not self.text.endswith(" ")), " " * (not has_space)
+                self._added[tag] = before, after
+                tag = f"{before}{tag}{after}"
             self.text += tag
 
     def restored(self, translation: str) -> tuple[list[Item], bool]:
@@ -74,7 +83,12 @@ class Segment:
         """
         missing, opened = dict(self._codes), dict[str, None]()  # closing tags of open pairs
         items = list(self._before)
-        for part in _OF_CODES.split(translation):
+        parts = _OF_CODES.split(translation)
+        for place in range(1, len(parts), 2):
+            before, after = self._added.get(parts[place].lower(), ("", ""))
+            parts[place - 1] = parts[place - 1].removesuffix(before)
+            parts[place + 1] = parts[place + 1].removeprefix(after)
+        for part in parts:
             tag = part.lower()
             if tag not in self._codes:
                 items.append(part)

@@ -20,13 +20,14 @@ _ENDS = {"ept": "rid id i", "ex": "rid id", "ec": "startRef", "em": "startRef"}
 
 
 def parsed(content: bytes) -> etree._ElementTree:
-    """The tree of an XML document. Entities are not read."""
+    """The tree of an XML document. Entities and other files are not read."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_blank_text=False)
     try:
         tree = etree.fromstring(content, parser).getroottree()
     except etree.XMLSyntaxError as error:
         raise InputError(f"it is not well-formed XML: {error}. Correct it.") from error
-    if next(tree.iter(etree.Entity), None) is not None:
+    declared = () if tree.docinfo.internalDTD is None else tree.docinfo.internalDTD.entities()
+    if any(True for _ in (*declared, *tree.iter(etree.Entity))):
         raise InputError("it uses entities, which are not read. Write their text in their place.")
     return tree
 
