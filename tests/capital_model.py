@@ -24,6 +24,7 @@ class Upper(TextModel):
     fields = {  # noqa: RUF012
         "prefix": Field("Start", "prefixes", ()),
         "target_tag": Field("Language", "target_tags", [">>deu<<", ">>nld<<"]),
+        "terms": Field("Terms", "terms", ()),
     }
 
     def __init__(self):

@@ -17,6 +17,7 @@ from tf_transformer.serving.models import TextModel
 from tf_transformer.serving.requests import Limits, require, run
 from tf_transformer.text.normalization import well_formed
 
+TERMS = "terms"  # the name of the field of terms
 CALL = 128  # parts of a text that are queued at once; other requests come between
 
 
@@ -63,6 +64,15 @@ class Translations:
         """Whether a request needs a key."""
         return bool(self._keys)
 
+    @property
+    def takes_terms(self) -> bool:
+        """Whether the model takes terms: phrases with translations that they must get."""
+        return TERMS in self.model.fields
+
+    def require_terms(self) -> None:
+        """Refuses a request with terms, if the model takes none."""
+        require(self.takes_terms, "This translator takes no glossaries.")
+
     def require_key(self, given: object, status: int) -> None:
         """Refuses a request with a key that is not known, if requests need one."""
         key = well_formed(given).encode() if isinstance(given, str) else b""
@@ -70,14 +80,16 @@ class Translations:
         require(any(are_equal) or not self.needs_key, "The API key is missing or wrong.", status)
 
     async def __call__(
-        self, texts: Sequence[str], form: Format = lines_of, count: int = 1
+        self, texts: Sequence[str], form: Format = lines_of, count: int = 1, terms: str = ""
     ) -> list[Translation]:
         """The translations of texts in a format, at most `count` of each, part by part.
 
-        A model that keeps no tags cannot translate markup.
+        A model that keeps no tags cannot translate markup. `terms` are lines of a phrase, a tab and
+        its translation.
         """
         message = f"This translator keeps no tags. {KEEP_TAGS}"
         require(form is lines_of or self.model.keeps_tags, message)
+        options = ((TERMS, terms),) if terms else ()
         divided = list(map(form, texts))
         parts = [part for text in divided for part in text.parts]
         most = self.batches.capacity
@@ -90,7 +102,7 @@ class Translations:
         rows: list[list[Prediction]] = []
         for start in range(0, len(parts), CALL):
             called = parts[start : start + CALL]
-            rows += await run(self.batches, self.model.n_best, called, ())
+            rows += await run(self.batches, self.model.n_best, called, options)
         remaining = iter(rows)
         return [
             _joined(text, list(itertools.islice(remaining, len(text.parts))), count)

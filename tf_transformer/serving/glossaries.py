@@ -1,0 +1,67 @@
+"""Glossaries that clients send, which a server holds in memory."""
+
+import csv
+import datetime
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tf_transformer.serving.requests import require, shown
+from tf_transformer.text.normalization import well_formed
+
+MOST = 1000  # glossaries of a server; its limit of a request bounds their size
+_DELIMITERS = {"tsv": "\t", "csv": ","}
+
+
+class Glossary(NamedTuple):
+    """Phrases with their translations."""
+
+    id: str
+    name: str
+    created: str  # ISO 8601
+    entries: Mapping[str, str]  # translations by phrase
+
+    def tsv(self, texts: Sequence[str] | None = None) -> str:
+        r"""The entries, or only those that may occur in texts, as a line each.
+
+        Example:
+            >>> glossary = new_glossary("cars", {"car park": "Parkplatz", "cat": "Katze"})
+            >>> glossary.tsv(["The Car  Park"])
+            'car park\tParkplatz'
+        """
+        inside = None if texts is None else "\n".join(map(_without_space, texts))
+        return "\n".join(
+            f"{phrase}\t{translation}"
+            for phrase, translation in self.entries.items()
+            if inside is None or _without_space(phrase) in inside
+        )
+
+
+def new_glossary(name: str, entries: Mapping[str, str]) -> Glossary:
+    """A glossary with a new id."""
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    return Glossary(str(uuid.uuid4()), name, now, entries)
+
+
+def read_entries(given: Mapping[str, Any]) -> dict[str, str]:
+    """The `entries` of a request: lines of a phrase and its translation, as TSV or CSV."""
+    form, text = given.get("entries_format"), given.get("entries")
+    require(form in _DELIMITERS, f"Expected tsv or csv as entries_format, got {shown(form)}.")
+    require(isinstance(text, str), f"Expected a text as entries, got {shown(text)}.")
+    quoting = csv.QUOTE_NONE if form == "tsv" else csv.QUOTE_MINIMAL
+    lines = well_formed(str(text)).splitlines()
+    rows = csv.reader(lines, delimiter=_DELIMITERS[str(form)], quoting=quoting)
+    entries = dict[str, str]()
+    for number, row in enumerate(rows, 1):
+        cells = [" ".join(cell.split()) for cell in row[:2]]
+        if not any(cells):
+            continue
+        where = f"Entry {number} must be a new phrase and its translation, got {shown(row)}."
+        require(len(cells) == 2 and all(cells) and cells[0] not in entries, where)
+        entries[cells[0]] = cells[1]
+    require(bool(entries), "A glossary needs entries.")
+    return entries
+
+
+def _without_space(text: str) -> str:
+    return "".join(text.casefold().split())
