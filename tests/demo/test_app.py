@@ -1,15 +1,18 @@
 """Requests: answers, limits, broken input, overload, and many at once."""
 
 import asyncio
+import base64
 import contextlib
+import importlib
 import json
 import re
 
 import httpx
 import pytest
 from capital_model import Upper
+from document_cases import CASES, upper
 
-from tf_transformer.demo import app
+from tf_transformer.demo import app, uploads
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
 
@@ -259,3 +262,97 @@ def test_a_request_names_the_model_by_its_place(client):
         refused = client.post("/translate", json={"model": place, "texts": ["aB"]})
         assert refused.status_code == 400
         assert "Expected 0 to 1 as model, got" in refused.json()["error"]
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def translate(client, name, content, **given):
+    """The lines of an answer to a document."""
+    body = {"name": name, "content": base64.b64encode(content).decode(), **given}
+    response = client.post("/document", json=body)
+    assert response.status_code == 200, response.text
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+@pytest.mark.parametrize("ending", CASES)
+def test_a_document_of_each_format_comes_back_translated(client, ending):
+    make, texts_of, packages = CASES[ending]
+    for package in packages:
+        pytest.importorskip(package)
+    texts = ["one", "two and three", "four"]
+    *_, last = translate(client, f"in{ending}", make(texts))
+    assert texts_of(base64.b64decode(last["content"])) == upper(texts)
+    assert (last["texts"], last["lost"], last["notices"]) == (3, 0, {})
+
+
+def test_lines_of_an_answer_tell_its_progress(client, model):
+    content = "\n".join(f"line {n}" for n in range(70)).encode()
+    *lines, last = translate(client, "a.txt", content, prefix="x", beam_size=2)
+    assert lines == [{"done": done, "texts": 70} for done in (0, 32, 64)]
+    assert base64.b64decode(last["content"]) == content.upper()
+    assert [len(batch) for batch in model.batches] == [32, 32, 6]
+    assert model.options == (("beam_size", 2), ("prefix", "x"))
+    (last,) = translate(client, "a.txt", b"17\n")
+    assert base64.b64decode(last["content"]) == b"17\n"
+
+
+def test_an_answer_counts_lost_tags_and_notices(client, model):
+    page = f"<p>A <b>b</b> {'c' * 50}</p>".encode()
+    model.best = lambda text: "EINS"
+    *_, last = translate(client, "a.html", page)
+    assert base64.b64decode(last["content"]) == b"<p>EINS<b></b></p>"
+    assert (last["lost"], last["notices"]) == (1, {"length_limit": 1})
+
+
+def test_a_model_that_fails_ends_the_answer_with_an_error(client):
+    *_, last = translate(client, "a.txt", b"one\nunreachable\n")
+    assert last == {"error": "no answer from the model."}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"content": ""}, 400, "Expected the name of a document as name, got null."),
+        ({"name": "a.txt", "content": "?"}, 400, "Expected a document in base64 as content."),
+        ({"name": "a.txt", "content": 1}, 400, "Expected a document in base64 as content."),
+        ({"name": "a.pdf", "content": ""}, 400, "a.pdf is no document: expected the ending .txt"),
+        ({"name": "a.docx", "content": "YQ=="}, 400, "a.docx cannot be translated: it is not a"),
+        ({"name": "a.txt", "content": "/w=="}, 400, "a.txt is not UTF-8: it has the byte 0xff."),
+        ({"name": "a.txt", "content": "", "x": 1}, 400, 'This model has no option "x".'),
+    ],
+)
+def test_what_is_no_document_is_an_error(client, body, status, message):
+    pytest.importorskip("lxml")
+    response = client.post("/document", json=body)
+    assert response.status_code == status
+    assert message in response.json()["error"]
+
+
+def test_documents_have_limits(client, monkeypatch):
+    pytest.importorskip("docx")
+    content = CASES[".docx"][0](["one"])
+    body = {"name": "a.docx", "content": base64.b64encode(content).decode()}
+    for name, limit, status, message in (
+        ("UNPACKED", 1000, 400, "a.docx cannot be translated: its parts have"),
+        (
+            "UPLOAD",
+            1000,
+            413,
+            f"The file has {len(content):,} bytes; at most 1,000 are translated.",
+        ),
+    ):
+        monkeypatch.setattr(uploads, name, limit)
+        response = client.post("/document", json=body)
+        assert response.status_code == status
+        assert message in response.json()["error"]
+
+
+def test_a_missing_package_is_an_error_with_the_extra(client, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    response = client.post("/document", json={"name": "a.docx", "content": ""})
+    assert response.status_code == 400
+    assert "pip install 'tf_transformer[documents]'" in response.json()["error"]

@@ -14,7 +14,6 @@ from tf_transformer.files.streaming import SentenceProgress
 from tf_transformer.files.writing import one_line
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run, direction_of
-from tf_transformer.text.kept_spans import COMMON
 
 
 def translate_document(
@@ -34,7 +33,9 @@ def translate_document(
             f"expected --output with the ending {ending}, because a translated document has the "
             f"format of its input; got {output or 'none'}."
         )
-    run = load_for_documents(run_dir, decode_options)
+    run = Run.load(run_dir, **decode_options)
+    given = {name: value for name, value in decode_options.items() if value is not None}
+    run = Run.load(run_dir, **run.document_options() | given)
     require_free([output], [path, *run.files()], overwrite)
     source, target = direction_of(run.config) or ("", "")
     document = read_document(path, Options(source, target_language or target, retranslate))
@@ -65,15 +66,3 @@ def refuse_options_of_lines(path: str, options: Mapping[str, Any]) -> None:
     """Raises an `InputError` if options are given that need lines, and not a document."""
     if wrong := [f"--{name}" for name, value in options.items() if value]:
         raise InputError(f"{path} is a document, and {', '.join(wrong)} needs lines.")
-
-
-def load_for_documents(run_dir: str, options: Mapping[str, Any]) -> Run:
-    """Loads a run whose translator divides texts and keeps tags, unless options say otherwise."""
-    run = Run.load(run_dir, **options)
-    if run.config.task.name != "translation":
-        return run
-    defaults: dict[str, Any] = {"split": "sentences"}
-    if not run.others:
-        defaults["keep"] = run.config.decode.keep or (COMMON,)
-    given = {name: value for name, value in options.items() if value is not None}
-    return Run.load(run_dir, **defaults | given)
