@@ -209,8 +209,7 @@ class Run:
         """Options of the search for documents: a translator divides texts, and keeps their tags."""
         if self.config.task.name != "translation":
             return {}
-        keep = tuple(self.config.decode.keep) or (COMMON,)
-        return {"split": "sentences", "keep": () if self.others else keep}
+        return {"split": "sentences", "keep": tuple(self.config.decode.keep) or (COMMON,)}
 
     def files(self) -> list[pathlib.Path]:
         """The files of the run and of `others`, which no output may replace."""
