@@ -137,7 +137,7 @@ class Demo:
         refuse_others(body)
 
         async def n_best(texts: Sequence[str]) -> NBest:
-            return await run(self._batches, model.n_best_of_document, texts, options)
+            return [*await run(self._batches, model.n_best_of_document, texts, options)]
 
         lines = progress_of(document, n_best)
         return StreamingResponse(lines, media_type="application/x-ndjson", headers=HEADERS)

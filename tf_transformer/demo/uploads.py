@@ -56,7 +56,7 @@ async def progress_of(
     The last one is {"error": "one sentence"}, or has the `content` in base64, the number of
     segments that `lost` a tag, and how many of the texts have each of the `notices`.
     """
-    texts = texts_of(document)
+    texts = await run_in_threadpool(texts_of, document)
     translations, notices = list[str](), Counter[str]()
     while len(translations) < len(texts):
         yield _line(done=len(translations), texts=len(texts))

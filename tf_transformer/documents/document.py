@@ -116,13 +116,13 @@ class TextDocument:
         self.escape = escape
         self._parts: list[str | list[str]] = []
         self._items: list[Item] = []  # of the open segment
-        self._source = ""
+        self._source: list[str] = []
         self._places: list[tuple[list, int, Segment, Escape]] = []
 
     def add(self, item: Item, source: str = "") -> None:
         """Adds text or a code to the open segment, and what stands for it in the document."""
         self._items.append(item)
-        self._source += source
+        self._source.append(source)
 
     def within(self, parts: list[str], read: Escape, escape: Escape) -> list[str]:
         """The parts of markup as the content of a code; every second part is a segment.
@@ -135,7 +135,7 @@ class TextDocument:
 
     def stop(self, source: str | list[str] = "") -> None:
         """Ends the open segment, before a part that stays, or a list of `within`."""
-        items, text = self._items, self._source
+        items, text = self._items, "".join(self._source)
         before, _, after = _SPACED.fullmatch(text).groups()  # type: ignore[union-attr]
         if items and isinstance(items[0], str):
             items[0], text = items[0].lstrip(" "), text[len(before) :]
@@ -147,7 +147,7 @@ class TextDocument:
         if segment.text or _has_parts(items):
             self._places.append((self._parts, len(self._parts), segment, self.escape))
         self._parts += [text, after if has_end else "", source]
-        self._items, self._source = [], ""
+        self._items, self._source = [], []
 
     def document(self) -> Document:
         """The document. A segment whose translation is its own text keeps its source."""

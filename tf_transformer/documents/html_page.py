@@ -94,12 +94,12 @@ def add_html(document: TextDocument, content: str, options: Options, rules: Rule
             if tag == "html" and kind == "start" and options.target:
                 source = _in_language(source, options.target)
             document.stop()
-            document.stop(_with_attributes(document, source) if rules.has_attributes else source)
+            document.stop(_with_attributes(document, source, rules))
         else:
-            single = "break" if tag == "br" and not rules.is_xml else "alone"
-            is_single = tag in void or kind == "single"
-            code = single if is_single else "open" if kind == "start" else "close"
-            parts = _with_attributes(document, source) if rules.has_attributes else source
+            alone = "break" if tag == "br" and not rules.is_xml else "alone"
+            is_alone = tag in void or kind == "single"
+            code = alone if is_alone else "open" if kind == "start" else "close"
+            parts = _with_attributes(document, source, rules)
             document.add(Code(code, parts, tag), source)  # type: ignore[arg-type]
     if depth:
         document.stop(kept)
@@ -110,10 +110,10 @@ def _stays(tag: str, attributes: dict[str, str | None], kept: Set[str]) -> bool:
     return tag in kept or attributes.get("translate") == "no" or "notranslate" in classes
 
 
-def _with_attributes(document: TextDocument, source: str) -> str | list[str]:
+def _with_attributes(document: TextDocument, source: str, rules: Rules) -> str | list[str]:
     """A tag; a list of its parts if the values of attributes are segments."""
     parts, end = list[str](), 0
-    for match in _ATTRIBUTE.finditer(source):
+    for match in _ATTRIBUTE.finditer(source) if rules.has_attributes else ():
         first, last = match.start(2) + 1, match.end(2) - 1
         parts += [source[end:first], source[first:last]]
         end = last
@@ -138,7 +138,7 @@ class _Page(HTMLParser):
     def __init__(self, content: str, is_xml: bool):
         super().__init__(convert_charrefs=False)
         if is_xml:
-            self.CDATA_CONTENT_ELEMENTS = self.RCDATA_CONTENT_ELEMENTS = ()
+            self.CDATA_CONTENT_ELEMENTS = self.RCDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]
         self.events: list[tuple[int, str, str, dict[str, str | None]]] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", content))]
         self.feed(content)

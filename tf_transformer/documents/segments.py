@@ -53,10 +53,10 @@ class Segment:
         self._codes: dict[str, Code] = {}  # by tag
         self._closing: dict[str, str] = {}  # the closing tag of each opening tag
         self._added: dict[str, tuple[str, str]] = {}  # spaces around the tag of a break
-        self.text = ""
+        text = ""
         for place, item in enumerate(inside):
             if isinstance(item, str):
-                self.text += item
+                text += item
                 continue
             partner = pairs.get(place, place)
             if partner < place:
@@ -71,10 +71,11 @@ class Segment:
             if item.kind == "break":
                 following = next(iter(inside[place + 1 : place + 2]), "")
                 has_space = isinstance(following, str) and following.startswith(" ")
-                before, after = " " * (not self.text.endswith(" ")), " " * (not has_space)
+                before, after = " " * (not text.endswith(" ")), " " * (not has_space)
                 self._added[tag] = before, after
                 tag = f"{before}{tag}{after}"
-            self.text += tag
+            text += tag
+        self.text = text
 
     def restored(self, translation: str) -> tuple[list[Item], bool]:
         """The translation with the codes of the document, and whether it has each tag.

@@ -6,11 +6,12 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from starlette.exceptions import HTTPException
+
 from tf_transformer.serving.requests import require, shown
 from tf_transformer.text.normalization import well_formed
 
 MOST = 1000  # glossaries of a server; its limit of a request bounds their size
-_DELIMITERS = {"tsv": "\t", "csv": ","}
 
 
 class Glossary(NamedTuple):
@@ -39,18 +40,20 @@ class Glossary(NamedTuple):
 
 def new_glossary(name: str, entries: Mapping[str, str]) -> Glossary:
     """A glossary with a new id."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
     return Glossary(str(uuid.uuid4()), name, now, entries)
 
 
 def read_entries(given: Mapping[str, Any]) -> dict[str, str]:
     """The `entries` of a request: lines of a phrase and its translation, as TSV or CSV."""
     form, text = given.get("entries_format"), given.get("entries")
-    require(form in _DELIMITERS, f"Expected tsv or csv as entries_format, got {shown(form)}.")
+    require(form in ("tsv", "csv"), f"Expected tsv or csv as entries_format, got {shown(form)}.")
     require(isinstance(text, str), f"Expected a text as entries, got {shown(text)}.")
-    quoting = csv.QUOTE_NONE if form == "tsv" else csv.QUOTE_MINIMAL
     lines = well_formed(str(text)).splitlines()
-    rows = csv.reader(lines, delimiter=_DELIMITERS[str(form)], quoting=quoting)
+    try:
+        rows = list(csv.reader(lines)) if form == "csv" else [line.split("\t") for line in lines]
+    except csv.Error as error:
+        raise HTTPException(400, f"The entries are not CSV: {error}.") from error
     entries = dict[str, str]()
     for number, row in enumerate(rows, 1):
         cells = [" ".join(cell.split()) for cell in row[:2]]
