@@ -203,7 +203,7 @@ def test_a_glossary_gives_the_terms_that_may_occur_in_the_texts(client, upper):
         ({"entries": None}, "Expected a text as entries, got null."),
         ({"entries_format": "xml"}, 'Expected tsv or csv as entries_format, got "xml".'),
         ({"entries": f"{'a' * 150_000},b", "entries_format": "csv"}, "The entries are not CSV: "),
-        ({"name": ""}, "Expected a name of at most 1000 characters."),
+        ({"name": ""}, "A glossary needs a name."),
         ({"target_lang": "FR"}, "Value for 'target_lang' not supported; this model has DE."),
         ({"dictionaries": []}, "Expected one dictionary."),
         ({"dictionaries": ["a"]}, "Expected one dictionary."),

@@ -51,7 +51,7 @@ def test_glossaries_of_deepl(client, upper):
     assert api.get_glossary_entries(glossary) == words
     api.translate_text("a cat", source_lang="EN", target_lang="DE", glossary=glossary)
     assert upper.options == (("terms", "cat\tKatze"),)
-    dictionary = deepl.MultilingualGlossaryDictionaryEntries("en", "de", {"dog": "Hund"})
+    dictionary = deepl.api_data.MultilingualGlossaryDictionaryEntries("en", "de", {"dog": "Hund"})
     other = api.create_multilingual_glossary("of a dog", [dictionary])
     assert [row.name for row in api.list_multilingual_glossaries()] == ["of words", "of a dog"]
     assert api.get_multilingual_glossary(other.glossary_id).dictionaries[0].entry_count == 1

@@ -10,13 +10,8 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
-from tf_transformer.documents import (
-    Document,
-    Options,
-    read_content,
-    texts_of,
-    with_translations,
-)
+from tf_transformer.documents import Document, Options, read_content
+from tf_transformer.documents.document import texts_of, with_translations
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.predictor import NBest

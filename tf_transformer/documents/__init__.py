@@ -7,13 +7,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tf_transformer.documents.document import (
-    Document,
-    Options,
-    texts_of,
-    translated,
-    with_translations,
-)
+from tf_transformer.documents.document import Document, Options, translated
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_whole
 from tf_transformer.files.text_lines import TextError, checked
@@ -27,7 +21,7 @@ class Format(NamedTuple):
 
 
 __all__ = ["FORMATS", "Document", "Options", "is_document", "read_content", "read_document"]
-__all__ += ["register", "same_format", "texts_of", "translated", "with_translations"]
+__all__ += ["register", "same_format", "translated"]
 
 DEFAULT = Options()
 LINES = ".txt"  # a format that commands read as a stream of lines

@@ -9,15 +9,13 @@ from starlette.routing import BaseRoute, Route
 
 from tf_transformer.serving.api import Api
 from tf_transformer.serving.formats import HTML_RULES, XML_RULES, Format, lines_of, markup
-from tf_transformer.serving.glossaries import MOST, Glossary, new_glossary, read_entries
+from tf_transformer.serving.glossaries import MOST, Glossary, read_entries
 from tf_transformer.serving.languages import is_named, name_of
 from tf_transformer.serving.requests import require, shown
 from tf_transformer.serving.translations import Translations
-from tf_transformer.text.normalization import well_formed
 
 SCHEME = "DeepL-Auth-Key "
 REFUSED = ("glossary_ids", "translation_memory_id", "style_id", "custom_instructions")
-LONGEST_NAME = 1000  # characters
 FORMALITIES = ("default", "prefer_more", "prefer_less")  # that a model without formality may have
 
 
@@ -39,8 +37,7 @@ class DeepL(Api):
             Route("/glossary-language-pairs", self.glossary_pairs),
             Route("/glossaries", self.list_glossaries),
             Route("/glossaries", self.create_glossary, methods=["POST"]),
-            Route("/glossaries/{id}", self.glossary),
-            Route("/glossaries/{id}", self.delete_glossary, methods=["DELETE"]),
+            Route("/glossaries/{id}", self.glossary, methods=["GET", "DELETE"]),
             Route("/glossaries/{id}/entries", self.entries),
         ]
 
@@ -106,29 +103,27 @@ class DeepL(Api):
     async def create_glossary(self, request: Request) -> Response:
         """Makes a glossary of `entries`; in version 3 of one dictionary with them."""
         given = await self._read_with_key(request)
-        self.translations.require_terms()
-        name, dictionaries = given.get("name"), given.get("dictionaries", [given])
-        is_named = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME
-        require(is_named, f"Expected a name of at most {LONGEST_NAME} characters.")
-        is_one = isinstance(dictionaries, list) and len(dictionaries) == 1
-        require(is_one and isinstance(dictionaries[0], dict), "Expected one dictionary.")
-        self._require_languages(dictionaries[0])
+        require(self.translations.takes_terms, "This translator takes no glossaries.")
         message = f"This server has {MOST:,} glossaries. Delete one."
         require(len(self._glossaries) < MOST, message, status=429)
-        glossary = new_glossary(well_formed(str(name)), read_entries(dictionaries[0]))
+        name, dictionaries = given.get("name"), given.get("dictionaries", [given])
+        require(isinstance(name, str) and bool(name), "A glossary needs a name.")
+        is_one = isinstance(dictionaries, list) and [*map(type, dictionaries)] == [dict]
+        require(is_one, "Expected one dictionary.")
+        self._require_languages(dictionaries[0])
+        name = self.translations.limits.accept_text(name, "The name")
+        glossary = Glossary(name, read_entries(dictionaries[0]))
         self._glossaries[glossary.id] = glossary
         return JSONResponse(self._info(glossary), 201)
 
     async def glossary(self, request: Request) -> Response:
-        """A glossary without its entries."""
+        """A glossary without its entries; or deletes it."""
         await self._read_with_key(request)
-        return JSONResponse(self._info(self._glossary(request.path_params["id"])))
-
-    async def delete_glossary(self, request: Request) -> Response:
-        """Deletes a glossary."""
-        await self._read_with_key(request)
-        del self._glossaries[self._glossary(request.path_params["id"]).id]
-        return Response(status_code=204)
+        glossary = self._glossary(request.path_params["id"])
+        if request.method == "DELETE":
+            del self._glossaries[glossary.id]
+            return Response(status_code=204)
+        return JSONResponse(self._info(glossary))
 
     async def entries(self, request: Request) -> Response:
         """The entries of a glossary as TSV; in version 3 inside of JSON."""
@@ -154,19 +149,14 @@ class DeepL(Api):
         return glossary
 
     def _pair(self) -> dict[str, str]:
-        return {
-            "source_lang": self.translations.source.lower(),
-            "target_lang": self.translations.target.lower(),
-        }
+        source, target = self.translations.source.lower(), self.translations.target.lower()
+        return {"source_lang": source, "target_lang": target}
 
     def _info(self, glossary: Glossary) -> dict[str, Any]:
         """What clients of both versions read."""
+        head = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
         dictionary = {**self._pair(), "entry_count": len(glossary.entries)}
-        return {
-            **{"glossary_id": glossary.id, "name": glossary.name, "ready": True},
-            **{"creation_time": glossary.created, "dictionaries": [dictionary]},
-            **dictionary,
-        }
+        return head | dictionary | {"creation_time": glossary.created, "dictionaries": [dictionary]}
 
     def _require_languages(self, given: dict[str, Any]) -> None:
         """Refuses another language pair than the model's. The source may be missing."""

@@ -2,31 +2,35 @@
 
 import csv
 import datetime
+import io
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 from starlette.exceptions import HTTPException
 
 from tf_transformer.serving.requests import require, shown
 from tf_transformer.text.normalization import well_formed
 
+_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 MOST = 1000  # glossaries of a server; its limit of a request bounds their size
 
 
-class Glossary(NamedTuple):
-    """Phrases with their translations."""
+@dataclass(frozen=True)
+class Glossary:
+    """Phrases with their translations, and the time of its making."""
 
-    id: str
     name: str
-    created: str  # ISO 8601
     entries: Mapping[str, str]  # translations by phrase
+    id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    created: str = field(default_factory=lambda: f"{datetime.datetime.now(datetime.UTC):{_TIME}}")
 
     def tsv(self, texts: Sequence[str] | None = None) -> str:
         r"""The entries, or only those that may occur in texts, as a line each.
 
         Example:
-            >>> glossary = new_glossary("cars", {"car park": "Parkplatz", "cat": "Katze"})
+            >>> glossary = Glossary("cars", {"car park": "Parkplatz", "cat": "Katze"})
             >>> glossary.tsv(["The Car  Park"])
             'car park\tParkplatz'
         """
@@ -38,20 +42,15 @@ class Glossary(NamedTuple):
         )
 
 
-def new_glossary(name: str, entries: Mapping[str, str]) -> Glossary:
-    """A glossary with a new id."""
-    now = datetime.datetime.now(datetime.UTC).isoformat(timespec="microseconds")
-    return Glossary(str(uuid.uuid4()), name, now, entries)
-
-
 def read_entries(given: Mapping[str, Any]) -> dict[str, str]:
     """The `entries` of a request: lines of a phrase and its translation, as TSV or CSV."""
     form, text = given.get("entries_format"), given.get("entries")
     require(form in ("tsv", "csv"), f"Expected tsv or csv as entries_format, got {shown(form)}.")
     require(isinstance(text, str), f"Expected a text as entries, got {shown(text)}.")
-    lines = well_formed(str(text)).splitlines()
+    content = well_formed(str(text))
     try:
-        rows = list(csv.reader(lines)) if form == "csv" else [line.split("\t") for line in lines]
+        lines = csv.reader(io.StringIO(content)) if form == "csv" else content.split("\n")
+        rows = [line.split("\t") if isinstance(line, str) else line for line in lines]
     except csv.Error as error:
         raise HTTPException(400, f"The entries are not CSV: {error}.") from error
     entries = dict[str, str]()

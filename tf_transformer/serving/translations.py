@@ -69,10 +69,6 @@ class Translations:
         """Whether the model takes terms: phrases with translations that they must get."""
         return TERMS in self.model.fields
 
-    def require_terms(self) -> None:
-        """Refuses a request with terms, if the model takes none."""
-        require(self.takes_terms, "This translator takes no glossaries.")
-
     def require_key(self, given: object, status: int) -> None:
         """Refuses a request with a key that is not known, if requests need one."""
         key = well_formed(given).encode() if isinstance(given, str) else b""
