@@ -6,7 +6,7 @@ import re
 import zipfile
 
 import pytest
-from document_cases import upper
+from document_cases import CASES, upper
 
 from tf_transformer.documents import Options, read_document, translated
 from tf_transformer.documents.subtitles import divided
@@ -337,6 +337,22 @@ def test_tmx_gets_a_variant(translate):
     assert result.count("<tuv ") == 4
     assert result.count('xml:lang="de"') == 1
     assert "<!DOCTYPE tmx" in result
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        (".xliff", '<x id="1" ctype="lb"/>'),
+        (".xlf", '<ph id="1" type="fmt" subType="xlf:lb"/>'),
+        (".tmx", '<ph x="1" type="lb">&lt;br/&gt;</ph>'),
+    ],
+)
+def test_the_code_of_a_line_break_divides_words(translate, ending, code):
+    pytest.importorskip("lxml")
+    content = CASES[ending][0](["CODE"]).decode().replace("CODE", f"One{code}two")
+    texts, result = translate(ending, content)
+    assert texts == ["One <a/> two"]
+    assert f"ONE{code}TWO</" in result
 
 
 @pytest.mark.parametrize("ending", [".xliff", ".tmx"])

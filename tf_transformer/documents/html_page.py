@@ -51,10 +51,7 @@ class Rules(NamedTuple):
     is_xml: bool = False
 
 
-PAGE = Rules()
-
-
-def read_html(content: str, options: Options, rules: Rules = PAGE) -> Document:
+def read_html(content: str, options: Options, rules: Rules = Rules()) -> Document:
     """Reads a page. Elements with translate="no" or class="notranslate", code and scripts stay.
 
     The attribute `lang` of the page becomes the target language.
@@ -69,7 +66,9 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def add_html(document: TextDocument, content: str, options: Options, rules: Rules = PAGE) -> None:
+def add_html(
+    document: TextDocument, content: str, options: Options, rules: Rules = Rules()
+) -> None:
     """Adds the texts of a page, or of a part of a page, to a document."""
     document.escape = escaped
     void = frozenset[str]() if rules.is_xml else VOID

@@ -14,6 +14,7 @@ from tf_transformer.errors import InputError
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAKS = {"lb", "xlf:lb"}  # types of codes
 _AROUND = {"g", "mrk", "hi", "pc"}  # elements around words
 _STARTS = {"bpt": "rid id i", "bx": "rid id", "sc": "id", "sm": "id"}  # and what names the pair
 _ENDS = {"ept": "rid id i", "ex": "rid id", "ec": "startRef", "em": "startRef"}
@@ -89,6 +90,8 @@ def items_of(element: etree._Element) -> Iterator[Item]:
             names = (_STARTS | _ENDS)[name].split()
             key = next((part.get(x) for x in names if part.get(x)), "")
             yield Code("open" if name in _STARTS else "close", whole, key)
+        elif _LINE_BREAKS & {part.get(x) for x in ("ctype", "type", "subType")}:
+            yield Code("break", whole)
         else:
             yield Code("value" if name else "alone", whole)
         yield spaced(part.tail)
