@@ -111,8 +111,8 @@ class DeepL(Api):
         is_one = isinstance(dictionaries, list) and [*map(type, dictionaries)] == [dict]
         require(is_one, "Expected one dictionary.")
         self._require_languages(dictionaries[0])
-        name = self.translations.limits.accept_text(name, "The name")
-        glossary = Glossary(name, read_entries(dictionaries[0]))
+        called = self.translations.limits.accept_text(str(name), "The name")
+        glossary = Glossary(called, read_entries(dictionaries[0]))
         self._glossaries[glossary.id] = glossary
         return JSONResponse(self._info(glossary), 201)
 
