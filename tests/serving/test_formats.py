@@ -49,6 +49,15 @@ def test_sentences_end_at_blocks_and_entities_are_characters(text, parts):
     assert HTML(text).parts == parts
 
 
+def test_the_content_of_cdata_stays_in_xml():
+    text = "One <![CDATA[a > b & c]]> two <script>three</script>"
+    divided = markup(XML_RULES)(text)
+    assert divided.parts == ["One <a/> two <b>three</b>"]
+    assert divided.join([divided.parts[0].upper()]) == (
+        "ONE <![CDATA[a > b & c]]> TWO <script>THREE</script>"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "translation", "expected"),
     [

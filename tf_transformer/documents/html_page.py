@@ -136,6 +136,7 @@ class _Page(HTMLParser):
 
     def __init__(self, content: str, is_xml: bool):
         super().__init__(convert_charrefs=False)
+        self._is_xml = is_xml
         if is_xml:
             self.CDATA_CONTENT_ELEMENTS = self.RCDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]
         self.events: list[tuple[int, str, str, dict[str, str | None]]] = []
@@ -170,8 +171,12 @@ class _Page(HTMLParser):
         self._add("other")
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """Reads `<![if IE]>` as a comment, as browsers do; otherwise some are errors."""
-        return self.parse_bogus_comment(i)
+        """Reads `<![if IE]>` as a comment, as browsers do, and CDATA of XML as a whole."""
+        end = self.rawdata.find("]]>", i) if self._is_xml else -1
+        if end < 0:
+            return self.parse_bogus_comment(i)
+        self._add("other")
+        return end + len("]]>")
 
     def handle_decl(self, decl: str) -> None:
         self._add("other")
