@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ Outputs = dict[str, tf.Tensor]
 """The outputs of a signature, tensors (B, ...) by name."""
 Endpoints = dict[str, tuple[Callable[..., Outputs], list[str]]]
 """Signatures of a SavedModel: by name, the function and the names of its inputs."""
+_FIRST_CALL = threading.Lock()
 
 
 class Rows(NamedTuple):
@@ -44,8 +46,10 @@ class Traced:
     Other graphs call this graph and do not trace the function again. A `tf.function` that returns
     ragged tensors takes several times as long per call, which matters for a single sentence. The
     graph has no custom gradients, because a SavedModel cannot hold them. Ragged tensors in the
-    result become `Rows`.
+    result become `Rows`. All inputs have an axis of rows.
     """
+
+    _is_optimized = False
 
     def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
         self._function = tf.function(
@@ -61,6 +65,12 @@ class Traced:
             return self._function.get_concrete_function()
 
     def __call__(self, *inputs: Any) -> Any:
+        if not self._is_optimized and tf.executing_eagerly():
+            # TensorFlow optimizes the graph in the first call; in each thread, if several call it.
+            with _FIRST_CALL:
+                if not self._is_optimized:
+                    self.concrete(*(rows[:1] for rows in inputs))
+                    self._is_optimized = True
         return self.concrete(*inputs)
 
 
