@@ -277,6 +277,14 @@ OWN: dict[str, Renderer] = {
         },
         left=3,
     ),
+    "long_sentences": fields_of(
+        "long_sentences",
+        {
+            **{"tokens": "tokens", "sentences": "sentences", "chrf_1024": "whole"},
+            **{"chrf_96": "96", "chrf_64": "64", "chrf_48": "48", "chrf_32": "32"},
+        },
+        left=1,
+    ),
     "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),
     "sentence_ends": fields_of("sentence_ends", left=2),

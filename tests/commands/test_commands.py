@@ -412,13 +412,6 @@ def test_scoring_refuses_options_of_translating(run, other):
         translate.main(str(run), score_target="a", **{other: "b"})
 
 
-@pytest.mark.parametrize("output", ["alignments_output", "attention_output"])
-def test_outputs_about_whole_lines_are_refused_with_sentences(run, output, tmp_path):
-    message = r"are for whole lines\. Leave them out, or give --split none"
-    with pytest.raises(InputError, match=message):
-        translate.main(str(run), split="sentences", **{output: str(tmp_path / "a.html")})
-
-
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):
     RunFolder(tmp_path).save_config(Config())  # a run without a model
     with pytest.raises(InputError, match="--resume needs files: give the --input"):

@@ -283,14 +283,18 @@ def test_divided_texts_keep_their_spans_in_python_and_in_an_export(run, tmp_path
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
 
 
-def test_only_a_translator_of_one_model_keeps_spans(run):
+def test_only_translators_keep_spans(run):
     translator = Translator.from_run(run)
     config = replace(translator.config, keep=("common",))
-    both = Ensemble([translator.model, translator.model])
-    with pytest.raises(InputError, match="one model"):
-        Translator(both, translator.codec, config)
-    with pytest.raises(InputError, match="one model"):
+    with pytest.raises(InputError, match=r"decode.keep is for translators.* Give --keep \[\]"):
         TextPredictor(translator.model, translator.codec, config)
+
+
+def test_an_ensemble_keeps_spans_by_the_attention_of_its_first_model(run):
+    translator = Translator.from_run(run, keep="common")
+    twice = Ensemble([translator.model, translator.model])
+    both = Translator(twice, translator.codec, translator.config)
+    assert [x.text for x in both(KEPT_TEXTS)] == [x.text for x in translator(KEPT_TEXTS)]
 
 
 def test_well_formed_markup_stays_well_formed():

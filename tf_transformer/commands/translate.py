@@ -143,11 +143,6 @@ def main(
 
         attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
-    if run.config.decode.split != "none" and (alignments_output or attention_output):
-        raise InputError(
-            "--alignments_output and --attention_output are for whole lines. Leave them out, or "
-            "give --split none."
-        )
     given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
     inputs = [input, *(given[name] for name in names)]

@@ -63,8 +63,9 @@ class DecodeConfig:
             and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
         split: none: an input is predicted as a whole. sentences: a translator divides an input
             into sentences, and joins their translations with the spaces and line breaks of the
-            input. A sentence longer than max_source_length is divided at clauses. The score is the
-            mean of the scores of the parts. An input with a prefix stays whole.
+            input. A sentence longer than max_source_length, or than each line of the training
+            text, is divided at clauses. The score is the mean of the scores of the parts. An input
+            with a prefix stays whole.
         split_language: language of the inputs for split, such as en, whose abbreviations end no
             sentence. Empty: the source language of the run; if it is unknown, the abbreviations
             of all known languages.

@@ -14,6 +14,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_places import Drawn, Located, matches, place
 from tf_transformer.inference.text_graph import lengths_of
 from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.elements import is_well_formed
 from tf_transformer.text.graph_tokenizer import valid
 from tf_transformer.text.kept_spans import REPLACEMENT, WITHOUT_SPAN, pattern_of
@@ -230,10 +231,10 @@ def holds(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
 def attention(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     """The attention of targets (R, T) to the text of sources (R, S), float32 (R, T, S).
 
-    It is the mean over layers and heads. The end token gets most attention of words that need none,
-    so it does not count, and the rows sum to 1 without it.
+    It is the mean over layers and heads, of the first model of an ensemble. The end token gets most
+    attention of words that need none, so it does not count, and the rows sum to 1 without it.
     """
-    of_layers = model.run((source, shift_right(target))).cross_attention
+    of_layers = members_of(model)[0].run((source, shift_right(target))).cross_attention
     weights = tf.add_n([tf.cast(tf.reduce_mean(w, 1), tf.float32) for w in of_layers])
     is_text = tf.not_equal(source, EOS_ID) & tf.not_equal(source, PAD_ID)
     weights *= tf.cast(is_text, tf.float32)[:, None]

@@ -166,7 +166,10 @@ class SearchGraph(text_graph.TextGraph):
                 whole |= tf.not_equal(named[kind.name], "")
         kept = self.kept_spans.pattern if self.kept_spans else ""
         parts = parts_of(rest, whole, self.config.split_language, kept)
-        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        longest = self.max_source_length
+        if self.config.trained_source_length:
+            longest = min(longest, self.config.trained_source_length)
+        room = longest - 1 - bool(self.codec["source"].tags)
         parts = divide_long(parts, whole, self.count_tokens, room, kept)
         tags = tf.gather(
             tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
