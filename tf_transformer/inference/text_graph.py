@@ -21,6 +21,7 @@ from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 STRINGS = tf.TensorSpec((None,), tf.string)
+NUMBERS = tf.TensorSpec((None,), tf.int32)
 Outputs = dict[str, tf.Tensor]
 """The outputs of a signature, tensors (B, ...) by name."""
 Endpoints = dict[str, tuple[Callable[..., Outputs], list[str]]]
@@ -47,15 +48,22 @@ class Traced:
     ragged tensors takes several times as long per call, which matters for a single sentence. The
     graph has no custom gradients, because a SavedModel cannot hold them. Ragged tensors in the
     result become `Rows`. All inputs have an axis of rows.
+
+    Args:
+        function: the function.
+        *inputs: shapes and dtypes of its arguments.
+        rare: whether other graphs call this one for few batches. Then it is no part of them, and
+            TensorFlow optimizes it when it runs for the first time, if ever.
     """
 
     _is_optimized = False
 
-    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
+    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec, rare: bool = False):
         self._function = tf.function(
             lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
             input_signature=inputs,
             autograph=False,
+            experimental_attributes={"_noinline": True} if rare else None,
         )
 
     @functools.cached_property

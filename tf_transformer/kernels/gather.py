@@ -19,7 +19,7 @@ def plain_gather(
 
     Example:
         >>> values = np.array([[5, 6, 7], [8, 9, 4]])
-        >>> np.asarray(plain_gather(values, np.array([[2, 0], [1, 1]]), 1, 1)).tolist()
+        >>> np.asarray(plain_gather(values, np.array([[2, 0], [1, 1]], "int32"), 1, 1)).tolist()
         [[7, 5], [9, 9]]
     """
     if not batch_dims:
