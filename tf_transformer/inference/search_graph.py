@@ -93,7 +93,7 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
-        self.kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
+        self.kept_spans = KeptSpans(self.config.keep, self) if self.config.keep else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
@@ -108,7 +108,9 @@ class SearchGraph(text_graph.TextGraph):
         # The same for ids (B, S) and those of each of `problem_inputs`, (B, P). The rows with a
         # prefix differ from call to call, so XLA does not compile this search.
         self.search_given = text_graph.Traced(
-            self._search_given, text_graph.IDS, *[text_graph.IDS] * len(self.problem_inputs)
+            *(self._search_given, text_graph.IDS),
+            *[text_graph.IDS] * len(self.problem_inputs),
+            rare=True,
         )
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -266,7 +268,7 @@ class SearchGraph(text_graph.TextGraph):
         texts, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
-            kept = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            kept = self.kept_spans(hypotheses, text, texts, named.get("prefix"))
             if self.config.word_probabilities:
                 ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, texts), ids)
             texts = kept
