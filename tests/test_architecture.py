@@ -172,7 +172,7 @@ DOORS = {
     "commands.distill": {"Run.load", "RunFolder"},  # the teacher, and the student
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve")},
+    **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
@@ -212,7 +212,7 @@ READS_NO_TEXT = {
         "commands/standard_streams.py",
         "commands/command_line.py",
         "commands/option_errors.py",
-        "machine/limits.py",
+        *("machine/limits.py", "machine/imports.py"),
         "files/locks.py",
     ),
     *("files/outputs.py", "files/start_record.py", "files/writing.py"),

@@ -313,7 +313,7 @@ def test_a_report_lists_the_first_lines():
     for first in (0, 600):
         step([str(number) for number in range(first, 3000 if first else 600)], progress=None)
     numbers = "1,000 lines (3, 6, 9, 12, 15, 18, 21, 24, 27, 30, ...)"
-    assert step.report() == f"empty output (try --min_length 1): {numbers}\n"
+    assert step.report.text() == f"empty output (try --min_length 1): {numbers}\n"
 
 
 def test_a_closed_pipe_gives_no_traceback(run):

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tf_transformer.commands.translate import REPORTED
+from tf_transformer.commands.notice_report import REPORTED
 from tf_transformer.inference.notices import Notice, of_translation
 from tf_transformer.inference.translator import Translator
 

@@ -95,7 +95,7 @@ class SearchGraph(text_graph.TextGraph):
         self._copies = copies
         self._jit_compile = jit_compile
         keep, keep_as = self.config.keep, self.config.keep_as
-        self.kept_spans = KeptSpans(keep) if keep else None
+        self.kept_spans = KeptSpans(keep, self) if keep else None
         self.symbols = SpanSymbols(keep) if keep and keep_as == "emoji" else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
@@ -111,7 +111,9 @@ class SearchGraph(text_graph.TextGraph):
         # The same for ids (B, S) and those of each of `problem_inputs`, (B, P). The rows with a
         # prefix differ from call to call, so XLA does not compile this search.
         self.search_given = text_graph.Traced(
-            self._search_given, text_graph.IDS, *[text_graph.IDS] * len(self.problem_inputs)
+            *(self._search_given, text_graph.IDS),
+            *[text_graph.IDS] * len(self.problem_inputs),
+            rare=True,
         )
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -278,7 +280,7 @@ class SearchGraph(text_graph.TextGraph):
         texts = self.shown(drawn, text)
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
-            kept = self.kept_spans(self, hypotheses, text, source, texts, named.get("prefix"))
+            kept = self.kept_spans(hypotheses, text, texts, named.get("prefix"))
             if self.config.word_probabilities:
                 ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, drawn), ids)
                 if self.symbols:
