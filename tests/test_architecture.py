@@ -212,7 +212,7 @@ READS_NO_TEXT = {
         "commands/standard_streams.py",
         "commands/command_line.py",
         "commands/option_errors.py",
-        "machine/limits.py",
+        *("machine/limits.py", "machine/imports.py"),
         "files/locks.py",
     ),
     *("files/outputs.py", "files/start_record.py", "files/writing.py"),
