@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,11 +39,12 @@ REPORTED = {
     Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
-    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
-    Notice.UNTRANSLATED: "output has the words of the input",
     Notice.SCRIPT: "output has a word in another script",
     Notice.NUMBERS: "numbers differ between input and output",
+    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
+    Notice.UNTRANSLATED: "output has the words of the input",
     Notice.LENGTH_RATIO: "output much longer or shorter than the input",
+    Notice.UNSEEN: "words that the training never saw, which few models translate right: {unseen}",
 }
 
 
@@ -257,6 +259,7 @@ class LineStep:
             raise InputError("this run has no attention to show. Leave out --attention_output.")
         self._counts = dict.fromkeys(REPORTED, 0)
         self._first: dict[Notice, list[int]] = {notice: [] for notice in REPORTED}
+        self._unseen = Counter[str]()
 
     def __call__(
         self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
@@ -283,6 +286,7 @@ class LineStep:
             records = predictor.attention(texts[:room], best[:room]) if room else []
             self.attention.add(records, len(lines))
         for number, line in enumerate(lines, self.done + 1):
+            self._unseen.update(line.n_best[0].unseen_words)
             for notice in line.n_best[0].notices:
                 self._counts[notice] += 1
                 if self._counts[notice] <= LISTED:
@@ -298,6 +302,7 @@ class LineStep:
         limits = {
             "longest": self.predictor.max_source_length,
             "trained": self.predictor.config.trained_source_length,
+            "unseen": ", ".join(word for word, _ in self._unseen.most_common(LISTED)),
         }
         lines = []
         for notice, text in REPORTED.items():
