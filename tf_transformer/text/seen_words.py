@@ -80,7 +80,7 @@ def _patterns() -> tuple[tuple[tuple[str, str], ...], str]:
     letter, mark, number = map(literal_class_of, (LETTERS, MARKS, NUMBERS))
     rules = (
         (f"[^{letter}{mark}{number}_]+", " "),
-        (f"(^| )[{mark}]+", r"\1"),
+        (f"(^|[^{letter}{mark}])[{mark}]+", r"\1"),  # marks without a letter
         (f"([{_WITHOUT_SPACES}][{mark}]*)", r" \1 "),
     )
     return rules, f"[{letter}][{letter}{mark}]+|[{_WITHOUT_SPACES}][{mark}]*"
