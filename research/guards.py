@@ -6,10 +6,11 @@
 The first table has correlations of scores with chrF of each sentence. The calibrated score is a
 linear function of the others, fitted to chrF on the validation pairs. The second table has faults
 that a program puts into the translations: how many the notices find, and how often a translation
-as it is has the notice.
+as it is has the notice. The third has the lines with words that training never saw.
 """
 
 import random
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,15 +20,18 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
-from tf_transformer.inference.notices import Notice, of_translation
+from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices
 from tf_transformer.inference.predictor import Prediction
-from tf_transformer.text.faults import numbers
+from tf_transformer.inference.text_graph import STRINGS, Traced
+from tf_transformer.text.faults import numbers, scripts_of
+from tf_transformer.text.graph_tokenizer import as_strings
 
 CALIBRATED = "calibrated"
 
 
 def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None:
-    """Prints both tables.
+    """Prints the tables.
 
     Args:
         runs: folders of runs, with commas between them.
@@ -40,6 +44,7 @@ def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None
 
     correlations: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
+    unseen: list[dict[str, Any]] = []
     for run, *pairs in zip(runs.split(","), valid.split(","), test.split(","), strict=True):
         translator = Translator.from_run(run, word_probabilities=True)
         features, quality = [], []
@@ -50,12 +55,16 @@ def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None
             features.append(scores(best, tokens))
             quality.append(chrf([x.text for x in best], references))
         correlations += correlation_rows(run, features, quality)
-        faults += fault_rows(run.rsplit("/", 1)[-1], texts, [x.text for x in best])
-    faults += fault_rows("human", *(first_lines(path, 10**9) for path in human.split(":")))
+        scripts = scripts_of(translator.codec["target"].text_pieces)
+        faults += fault_rows(run.rsplit("/", 1)[-1], texts, [x.text for x in best], scripts)
+        unseen.append({"run": run.rsplit("/", 1)[-1]} | unseen_row(best, quality[1]))
+    of_human = (first_lines(path, 10**9) for path in human.split(":"))
+    faults += fault_rows("human", *of_human, scripts)
     print(of_rows(correlations, left=2))
     print(of_rows(faults, left=2))
+    print(of_rows(unseen))
     packages = ("tensorflow", "keras", "sacrebleu")
-    results.save(output, correlations, packages, summary={"faults": faults})
+    results.save(output, correlations, packages, summary={"faults": faults, "unseen": unseen})
 
 
 def scores(best: Sequence[Prediction], tokens: Sequence[int]) -> dict[str, np.ndarray]:
@@ -101,21 +110,42 @@ def correlation_rows(
     ]
 
 
+def unseen_row(best: Sequence[Prediction], quality: np.ndarray) -> dict[str, Any]:
+    """The lines with words that training never saw, and the mean chrF with and without them."""
+    has = np.array([bool(x.unseen_words) for x in best])
+    scores = [x.score for x in best]
+    return {
+        "lines": len(best),
+        "with_unseen": int(has.sum()),
+        "chrf_with": round(float(quality[has].mean()), 2),
+        "chrf_without": round(float(quality[~has].mean()), 2),
+        "score_with": round(float(np.mean(np.array(scores)[has])), 2),
+        "score_without": round(float(np.mean(np.array(scores)[~has])), 2),
+    }
+
+
 def ranks(values: np.ndarray) -> np.ndarray:
     """The rank of each value; equal values have their mean rank."""
     _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[group]
 
 
+def words_with_numbers(text: str) -> list[str]:
+    """The words of a text that have a number above 12."""
+    words = text.split()
+    counts = numbers(as_strings(words)).row_lengths().numpy() if re.search(r"\d", text) else ()
+    return [word for word, count in zip(words, counts, strict=False) if count]
+
+
 def drop_number(source: str, text: str, draw: random.Random) -> str:
     """Removes the last of the numbers that notices read."""
-    found = [word for word in text.split() if numbers(word)]
+    found = words_with_numbers(text)
     return text.replace(found[-1], "", 1) if found else ""
 
 
 def change_number(source: str, text: str, draw: random.Random) -> str:
     """Changes a digit of a number."""
-    found = [word for word in text.split() if numbers(word)]
+    found = words_with_numbers(text)
     if not found:
         return ""
     digit = next(x for x in found[-1] if x.isdigit())
@@ -146,6 +176,11 @@ def other_script(source: str, text: str, draw: random.Random) -> str:
     )
 
 
+def all_in_other_script(source: str, text: str, draw: random.Random) -> str:
+    """Writes the whole translation in Cyrillic letters."""
+    return text.lower().translate(str.maketrans("abcdefghiklmnoprstuvwz", "абцдефгхиклмнопрстувжз"))
+
+
 def cut_off(source: str, text: str, draw: random.Random) -> str:
     """Only the first fifth of the words."""
     words = text.split()
@@ -158,33 +193,41 @@ FAULTS: dict[str, tuple[Notice, Callable[[str, str, random.Random], str]]] = {
     "a phrase is repeated": (Notice.LOOP, repeat_phrase),
     "the source is copied": (Notice.UNTRANSLATED, copy_source),
     "a word is in another script": (Notice.SCRIPT, other_script),
+    "all words are in another script": (Notice.SCRIPT, all_in_other_script),
     "four fifths are lost": (Notice.LENGTH_RATIO, cut_off),
 }
 
 
 def fault_rows(
-    name: str, texts: Sequence[str], translations: Sequence[str]
+    name: str, texts: Sequence[str], translations: Sequence[str], scripts: Sequence[int]
 ) -> list[dict[str, Any]]:
     """For each fault: lines that can have it, recall, precision, and alarms without a fault.
 
-    Precision counts each line once with the fault and once without it.
+    `scripts` are those of the target language; see `scripts_of`. Precision counts each line once
+    with the fault and once without it.
     """
     draw, rows = random.Random(1), []
     pairs = [(x, y) for x, y in zip(texts, translations, strict=True) if x.split() and y.split()]
+    shown = Traced(PairNotices(scripts), STRINGS, STRINGS)
+
+    def named(sources: Sequence[str], targets: Sequence[str], notice: Notice) -> np.ndarray:
+        """Whether each pair has the notice."""
+        return shown(as_strings(sources), as_strings(targets))[:, OF_PAIRS.index(notice)].numpy()
+
     for fault, (notice, put_in) in FAULTS.items():
         changed = [(x, y, put_in(x, y, draw)) for x, y in pairs]
         with_fault = [(x, y, z) for x, y, z in changed if z and z != y]
-        found = sum(notice in of_translation(x, z) for x, _, z in with_fault)
-        alarms = sum(notice in of_translation(x, y) for x, y, _ in with_fault)
-        everywhere = sum(notice in of_translation(x, y) for x, y in pairs)
+        found = named([x for x, _, _ in with_fault], [z for *_, z in with_fault], notice).sum()
+        alarms = named([x for x, _, _ in with_fault], [y for _, y, _ in with_fault], notice).sum()
+        everywhere = named([x for x, _ in pairs], [y for _, y in pairs], notice).sum()
         rows.append(
             {
                 "translations": name,
                 "fault": fault,
                 "lines": len(with_fault),
-                "recall": round(found / max(1, len(with_fault)), 3),
-                "precision": round(found / max(1, found + alarms), 3),
-                "alarms": round(everywhere / len(pairs), 4),
+                "recall": round(float(found / max(1, len(with_fault))), 3),
+                "precision": round(float(found / max(1, found + alarms)), 3),
+                "alarms": round(float(everywhere / len(pairs)), 4),
             }
         )
     return rows

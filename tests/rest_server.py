@@ -62,6 +62,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 "translations": [text.upper(), text, ""],
                 "scores": [-0.5, -1.5, -1e9],
                 "truncated": len(text) > 100,
+                "warnings": ["loop untranslated", "script", ""],
             }
             | ({"parts": text.count("\n") + 1} if self.server.divides else {})
             for text in texts

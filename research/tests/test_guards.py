@@ -1,12 +1,10 @@
 """research/guards: correlations, and faults that a program puts in."""
 
-import random
-
 import numpy as np
 import pytest
 
 from research import guards
-from tf_transformer.inference.notices import of_translation
+from tf_transformer.text.faults import scripts_of
 
 
 def test_equal_values_have_their_mean_rank():
@@ -27,12 +25,12 @@ def test_the_calibrated_score_is_a_function_of_the_others():
 def test_each_fault_changes_a_translation_and_is_found(fault):
     source = "In 1998, my brother bought a small yellow house with twelve rooms near the big river."
     text = "Im Jahr 1998 kaufte mein Bruder ein kleines gelbes Haus mit zwölf Zimmern am Fluss."
-    notice, put_in = guards.FAULTS[fault]
-    assert of_translation(source, text) == ()
-    assert notice in of_translation(source, put_in(source, text, random.Random(3)))
+    rows = guards.fault_rows("x", [source], [text], scripts_of(["Haus"]))
+    row = next(row for row in rows if row["fault"] == fault)
+    assert (row["lines"], row["recall"], row["precision"], row["alarms"]) == (1, 1.0, 1.0, 0.0)
 
 
 def test_a_table_of_faults_counts_lines_that_can_have_them():
-    rows = guards.fault_rows("runs/x", ["In 1998.", "one"], ["Im Jahr 1998.", "eins"])
+    rows = guards.fault_rows("runs/x", ["In 1998.", "one"], ["Im Jahr 1998.", "eins"], [])
     lost = next(row for row in rows if row["fault"] == "a number is lost")
     assert (lost["lines"], lost["recall"], lost["precision"], lost["alarms"]) == (1, 1.0, 1.0, 0.0)

@@ -506,7 +506,14 @@ def test_signatures_are_batch_major_and_named(saved_model):
     contract = {
         "serving_default": (
             ["text"],
-            {"translation": text, "score": number, "cut": flag, "truncated": flag},
+            {
+                "translation": text,
+                "score": number,
+                "cut": flag,
+                "truncated": flag,
+                "warnings": text,
+                "unseen_words": text,
+            },
         ),
         "n_best": (
             ["text"],
@@ -515,6 +522,8 @@ def test_signatures_are_batch_major_and_named(saved_model):
                 "scores": (tf.float32, [None, 1]),
                 "cut": flag,
                 "truncated": flag,
+                "warnings": (tf.string, [None, 1]),
+                "unseen_words": text,
             },
         ),
         "score": (

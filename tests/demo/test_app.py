@@ -128,7 +128,15 @@ def test_an_answer_names_the_notices_of_each_prediction(client, model):
     model.n_best = lambda texts, options: [[Prediction("A", -1.0, tuple(Notice))] for _ in texts]
     (line,) = client.post("/translate", json={"texts": ["a"]}).json()["lines"]
     notices = [each.value for each in Notice]
-    assert line == [{"text": "A", "score": -1.0, "notices": notices, "word_probabilities": []}]
+    assert line == [
+        {
+            "text": "A",
+            "score": -1.0,
+            "notices": notices,
+            "word_probabilities": [],
+            "unseen_words": [],
+        }
+    ]
     texts = re.search(r"const NOTICES = \{.*\n((?:.*\n)*?)\};", client.get("/").text)[1]
     assert re.findall(r'(\w+): "', texts) == [each.value for each in Notice]
 

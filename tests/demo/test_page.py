@@ -74,7 +74,7 @@ class Page:
         self.driver.get(self.url)
         self.driver.execute_script("sessionStorage.clear()")
         self.driver.get(self.url)
-        self.set_size(1100, 800)
+        self.set_size(1100, 900)
         self.set_scheme("light")
         self.until(lambda: self.driver.title != "Translate")
         return self

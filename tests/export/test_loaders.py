@@ -23,6 +23,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export.serving import client_grpc, client_rest
 from tf_transformer.decoding import NEG_INF
+from tf_transformer.inference.notices import warnings_of
 from tf_transformer.inference.translator import Translation
 
 HERE = pathlib.Path(__file__).parent
@@ -63,6 +64,8 @@ def serving_default(translator, text, prefix=None):
         "score": [translation.score for translation in found],
         "cut": [translation.cut for translation in found],
         "truncated": [translation.truncated for translation in found],
+        "warnings": [warnings_of(translation.notices) for translation in found],
+        "unseen_words": [" ".join(translation.unseen_words) for translation in found],
     }
 
 
@@ -76,6 +79,8 @@ def n_best(translator, text, prefix=None):
         "scores": [[translation.score for translation in row] for row in found],
         "cut": [row[0].cut for row in found],
         "truncated": [row[0].truncated for row in found],
+        "warnings": [[warnings_of(translation.notices) for translation in row] for row in found],
+        "unseen_words": [" ".join(row[0].unseen_words) for row in found],
     }
 
 

@@ -3,10 +3,14 @@
 import itertools
 
 import pytest
+import tensorflow as tf
 
 from tf_transformer.commands.notice_report import REPORTED
-from tf_transformer.inference.notices import Notice, of_translation
+from tf_transformer.inference.notices import Notice, in_order
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
 from tf_transformer.inference.translator import Translator
+from tf_transformer.text.faults import scripts_of
+from tf_transformer.text.placeholders import placeholders
 
 N = Notice
 TEXTS = {
@@ -24,6 +28,12 @@ TEXTS = {
     "%1$s of %2$s": (N.PLACEHOLDERS,),
     "%s.\nTwo! Six.": (N.SEVERAL_LINES, N.SEVERAL_SENTENCES, N.PLACEHOLDERS),
 }
+
+
+def of_translation(source, translation, notices=PairNotices()):
+    names = names_of(notices(tf.constant([source]), tf.constant([translation])), OF_PAIRS)
+    differ = placeholders(source) != placeholders(translation)
+    return in_order(names.numpy()[0].decode().split() + [N.PLACEHOLDERS] * differ)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -50,28 +60,32 @@ def test_a_translation_is_compared_with_its_text(text, translation, notices):
 
 
 def test_all_predictions_of_all_translators_have_the_notices_of_their_text(run, tmp_path):
-    """A text is longer than the training text or not; an export does not count its tokens."""
+    """A text is longer than the training text or not."""
     options = {"num_hypotheses": 3, "beam_size": 3, "max_source_length": 12, "max_length": 4}
     translator = Translator.from_run(run, trained_source_length=8, **options)
     translator.save(tmp_path / "saved")
     saved = Translator.load(tmp_path / "saved")
-    texts = [*TEXTS, "one two six one two", "one " * 20]
+    texts = [*TEXTS, "Zymurgy, seven, ZYMURGY, Кот", "one two six one two", "one " * 20]
     rows = translator.n_best(texts)
+    scripts = scripts_of(translator.codec["target"].text_pieces)
     found = set()
     for text, row, best, of_export in zip(
         texts, rows, translator(texts), saved.n_best(texts), strict=True
     ):
         tokens = len(translator.tokenizer.encode(text))
         for each in row:
-            of_pair = of_translation(text, each.text)
+            of_pair = of_translation(text, each.text, PairNotices(scripts))
             own = {N.CUT: tokens > 12, N.LONG_INPUT: tokens > 8, N.LENGTH_LIMIT: each.at_limit}
+            own[N.UNSEEN] = bool(each.unseen_words)
             assert set(each.notices) == {*of_pair, *(x for x, is_true in own.items() if is_true)}
             assert list(each.notices) == sorted(each.notices, key=list(N).index)
             found |= set(each.notices)
         assert best.notices == row[0].notices
-        for each, other in zip(row, of_export, strict=True):
-            ignored = {N.LONG_INPUT} | ({N.LENGTH_LIMIT} if each.cut else set())
-            assert set(other.notices) == set(each.notices) - ignored
+        assert [x.notices for x in of_export] == [x.notices for x in row]
+        assert {x.unseen_words for x in (*of_export, *row)} == {row[0].unseen_words}
+    unseen = dict(zip(texts, (row[0].unseen_words for row in rows), strict=True))
+    assert unseen["Zymurgy, seven, ZYMURGY, Кот"] == ("zymurgy", "zymurgy", "кот")
+    assert unseen["One. Two."] == ()
     assert found >= {N.CUT, N.LENGTH_LIMIT, N.LONG_INPUT, N.SEVERAL_LINES, N.PLACEHOLDERS}
     unknown = Translator.from_run(run, trained_source_length=0, **options)(texts)
     assert N.LONG_INPUT not in itertools.chain.from_iterable(each.notices for each in unknown)

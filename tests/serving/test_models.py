@@ -226,14 +226,11 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
         ]
         assert served.n_best(["a" * 101], ())[0][0].truncated
         (row,) = served.n_best(["One {a}.\nTwo."], ())
-        lines, other, copy = Notice.SEVERAL_LINES, Notice.PLACEHOLDERS, Notice.UNTRANSLATED
-        assert [each.notices for each in row] == [(lines, other, copy), (lines, copy)]
+        other, loop, copy = Notice.PLACEHOLDERS, Notice.LOOP, Notice.UNTRANSLATED
+        assert [each.notices for each in row] == [(other, loop, copy), (Notice.SCRIPT,)]
         with RestServer(divides=True) as dividing:
-            (row,) = ServedModel(dividing.address, "translator").n_best(["One {a}.\nTwo."], ())
-            assert [(each.parts, each.notices) for each in row] == [
-                (2, (other, copy)),
-                (2, (copy,)),
-            ]
+            (row,) = ServedModel(dividing.address, "translator").n_best(["One.\nTwo."], ())
+            assert [each.parts for each in row] == [2, 2]
         with pytest.raises(InputError, match=r'answered 404: { "error": "Servable not found" }'):
             ServedModel(server.address, "other")
     with pytest.raises(InputError, match=r"no answer from http.*Check that the server runs"):

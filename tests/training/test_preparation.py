@@ -11,6 +11,7 @@ from tf_transformer import tasks
 from tf_transformer.registry import options_of
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
+from tf_transformer.text.codec import Codec
 from tf_transformer.training import preparation
 
 SHORT, LONG = 600, 300  # lines
@@ -72,6 +73,22 @@ def test_the_scored_texts_depend_on_the_validation_text_only(sorted_text, tmp_pa
     one, two = (prepared(tmp_path / str(n), each) for n, each in enumerate((first, other)))
     assert one.scored == two.scored
     assert one.scored.inputs == one.scored.references  # the rows stay together
+
+
+def test_a_tuned_run_has_seen_the_words_of_its_origin_too(sorted_text, tmp_path):
+    """If the words of the origin are not known, neither are those of the tuned run."""
+    config = sorted_text("translation")
+    origin, tuned, other = (RunFolder(tmp_path / name) for name in ("origin", "tuned", "other"))
+    prepared(origin.path, config)
+    own = ["caption", "number", "the", "with", "word"]
+    assert Codec.load(origin.path).seen_words == own
+    origin.words.write_text("house\n")
+    train = dataclasses.replace(config.train, init_from=str(origin.path))
+    prepared(tuned.path, dataclasses.replace(config, train=train))
+    assert Codec.load(tuned.path).seen_words == sorted([*own, "house"])
+    origin.words.unlink()
+    prepared(other.path, dataclasses.replace(config, train=train))
+    assert not other.words.exists()
 
 
 def test_a_run_that_an_earlier_version_started_scores_the_same_texts_as_before(

@@ -1,5 +1,6 @@
 """Reports the texts whose translations have notices."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ REPORTED = {
     Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
     Notice.PLACEHOLDERS: "placeholders differ between input and output",
     Notice.EMPTY: "empty output (try --min_length 1)",
-    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
-    Notice.UNTRANSLATED: "output has the words of the input",
     Notice.SCRIPT: "output has a word in another script",
     Notice.NUMBERS: "numbers differ between input and output",
+    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
+    Notice.UNTRANSLATED: "output has the words of the input",
     Notice.LENGTH_RATIO: "output much longer or shorter than the input",
+    Notice.UNSEEN: "words that the training never saw, which few models translate right: {unseen}",
 }
 
 
@@ -33,10 +35,12 @@ class NoticeReport:
         self._done = done
         self._counts = dict.fromkeys(REPORTED, 0)
         self._first: dict[Notice, list[int]] = {notice: [] for notice in REPORTED}
+        self._unseen = Counter[str]()
 
     def add(self, n_best: "Sequence[Sequence[Prediction]]") -> None:
         """Counts the next texts, by the predictions of each."""
         for number, (best, *_) in enumerate(n_best, self._done + 1):
+            self._unseen.update(best.unseen_words)
             for notice in best.notices:
                 self._counts[notice] += 1
                 if self._counts[notice] <= LISTED:
@@ -51,6 +55,7 @@ class NoticeReport:
         limits = {
             "longest": self._predictor.max_source_length,
             "trained": self._predictor.config.trained_source_length,
+            "unseen": ", ".join(word for word, _ in self._unseen.most_common(LISTED)),
         }
         lines = []
         for notice, text in REPORTED.items():

@@ -1,7 +1,7 @@
 """Translates lines: python translate.py --run_dir runs/x < in.txt > out.txt; or a document."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -88,29 +88,18 @@ def main(
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
+    of_lines = {
+        **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
+        **{"score_target": score_target, "n_best_output": n_best_output},
+        **{"scores_output": scores_output, "alignments_output": alignments_output},
+        **{"attention_output": attention_output},
+    }
     if is_document(input):
-        of_lines = {
-            **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
-            **{"score_target": score_target, "n_best_output": n_best_output},
-            **{"scores_output": scores_output, "alignments_output": alignments_output},
-            **{"attention_output": attention_output},
-        }
         refuse_options_of_lines(input, of_lines)
         files = (run_dir, input, output, overwrite)
         translate_document(*files, target_language, retranslate, dtype, decode_options)
         return
-    if target_language or retranslate:
-        raise InputError(
-            "--target_language and --retranslate are options of documents. Give a document as "
-            "--input, or leave them out."
-        )
-    if score_target and (prefixes or n_best_output or scores_output):
-        raise InputError(
-            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
-            "--scores_output."
-        )
-    if attention_output and resume:
-        raise InputError("--attention_output shows the first lines. Leave out --resume.")
+    refuse_combinations(of_lines, bool(target_language or retranslate))
     # Files and options are checked before TensorFlow is imported.
     attention = None
     if attention_output:
@@ -145,6 +134,24 @@ def main(
     step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
     sys.stderr.write(step.report.text() + (attention.write() if attention else ""))
+
+
+def refuse_combinations(given: Mapping[str, Any], of_documents: bool) -> None:
+    """Raises an `InputError` for options that have no meaning for lines or for one another."""
+    if of_documents:
+        raise InputError(
+            "--target_language and --retranslate are options of documents. Give a document as "
+            "--input, or leave them out."
+        )
+    if given["score_target"] and any(
+        given[x] for x in ("prefixes", "n_best_output", "scores_output")
+    ):
+        raise InputError(
+            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
+            "--scores_output."
+        )
+    if given["attention_output"] and given["resume"]:
+        raise InputError("--attention_output shows the first lines. Leave out --resume.")
 
 
 class Line(NamedTuple):

@@ -107,6 +107,7 @@ class Demo:
                     "score": x.score,
                     "notices": x.notices,
                     "word_probabilities": x.word_probabilities,
+                    "unseen_words": x.unseen_words,
                 }
                 for x in line
             ]

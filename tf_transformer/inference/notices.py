@@ -1,17 +1,9 @@
 """Notices of predictions: what a prediction may have lost."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 
-from tf_transformer.text.faults import (
-    has_foreign_script,
-    has_loop,
-    is_copy,
-    is_out_of_proportion,
-    numbers,
-)
-from tf_transformer.text.normalization import has_letters, is_blank
-from tf_transformer.text.placeholders import placeholders
-from tf_transformer.text.splitting import has_several_sentences
+WARNINGS, UNSEEN_WORDS = "warnings", "unseen_words"  # the names of outputs of signatures
 
 
 class Notice(StrEnum):
@@ -28,34 +20,30 @@ class Notice(StrEnum):
     LONG_INPUT = "long_input"
     SEVERAL_LINES = "several_lines"  # the input has several lines, which the model reads as one
     SEVERAL_SENTENCES = "several_sentences"  # the input has several sentences
-    PLACEHOLDERS = "placeholders"  # input and translation have other ones, such as %s or {name}
+    # Input and translation have other ones, such as %s or {name}. Not in the graphs of exports: RE2
+    # cannot read their rules.
+    PLACEHOLDERS = "placeholders"
     EMPTY = "empty"  # the input has letters, and its translation is empty
-    LOOP = "loop"  # the translation repeats a phrase in a row, and the input does not
-    UNTRANSLATED = "untranslated"  # the translation has the words of the input
     SCRIPT = "script"  # a word of the translation is in another script than the rest
     NUMBERS = "numbers"  # input and translation have other numbers above 12
+    LOOP = "loop"  # the translation repeats a phrase in a row, and the input does not
+    UNTRANSLATED = "untranslated"  # the translation has the words of the input
     LENGTH_RATIO = "length_ratio"  # the translation is much longer or shorter than the input
+    # The input has words that the training text does not have: `Prediction.unseen_words`.
+    UNSEEN = "unseen"
 
 
-def of_translation(source: str, translation: str, is_divided: bool = False) -> tuple[Notice, ...]:
-    r"""The notices that a text and its translation show; a notice for the user, not a test.
+def warnings_of(notices: Iterable[Notice]) -> str:
+    """The output `warnings` of an export for a text that has notices in the order of `Notice`."""
+    return " ".join(notice for notice in notices if notice is not Notice.PLACEHOLDERS)
 
-    A text that was divided into its sentences may have several lines and sentences.
+
+def in_order(notices: Iterable[str]) -> tuple[Notice, ...]:
+    """Different notices, in the order of `Notice`.
 
     Example:
-        >>> [notice.value for notice in of_translation("Status\nTo: %s", "Status an: %")]
-        ['several_lines', 'placeholders']
+        >>> [notice.value for notice in in_order(["loop", "cut", "loop"])]
+        ['cut', 'loop']
     """
-    lines = [line for line in source.splitlines() if not is_blank(line)]
-    holds = {
-        Notice.SEVERAL_LINES: len(lines) > 1 and not is_divided,
-        Notice.SEVERAL_SENTENCES: not is_divided and any(map(has_several_sentences, lines)),
-        Notice.PLACEHOLDERS: placeholders(source) != placeholders(translation),
-        Notice.EMPTY: not translation and has_letters(source),
-        Notice.LOOP: has_loop(source, translation),
-        Notice.UNTRANSLATED: is_copy(source, translation),
-        Notice.SCRIPT: has_foreign_script(source, translation),
-        Notice.NUMBERS: bool(translation) and numbers(source) != numbers(translation),
-        Notice.LENGTH_RATIO: bool(translation) and is_out_of_proportion(source, translation),
-    }
-    return tuple(notice for notice, is_true in holds.items() if is_true)
+    held = set(notices)
+    return tuple(notice for notice in Notice if notice in held)

@@ -1,5 +1,6 @@
 """Predicted texts, and the base class of predictors with and without a search."""
 
+import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference import attention_record
 from tf_transformer.inference.dtypes import with_dtype
 from tf_transformer.inference.inputs import Input, as_texts, columns_of
-from tf_transformer.inference.notices import Notice, of_translation
+from tf_transformer.inference.notices import Notice, in_order
 from tf_transformer.inference.text_graph import TextGraph, write_saved_model
 from tf_transformer.layers.stack import Stack
 from tf_transformer.machine.keras_settings import own_settings
@@ -26,6 +27,7 @@ from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.placeholders import placeholders
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -56,6 +58,7 @@ class Prediction(NamedTuple):
     parts: int = 1  # that were predicted one by one, with `config.split`
     # For each word of `text.split()`, with `config.word_probabilities`; else ().
     word_probabilities: tuple[float, ...] = ()
+    unseen_words: tuple[str, ...] = ()  # of the input, in lower case, if the run has `seen_words`
 
     @property
     def cut(self) -> bool:
@@ -401,40 +404,58 @@ def predictions_of(
     at_limit: bool = False,
     is_long: bool = False,
     parts: int = 1,
-    words: Sequence[Sequence[bytes | str]] = (),
+    word_probabilities: Sequence[bytes | str] = (),
+    warnings: Sequence[bytes | str] = (),
 ) -> list[Prediction]:
     """The predictions for one text, best first, without the empty places of the row.
 
     The score of an empty place is `NEG_INF`. `cut`, `at_limit`, `is_long` and `parts` are about the
-    input; see `Notice` and `Prediction`. `words` is empty, or a list of one row: the probabilities
-    of the words of each text, with a space between them.
+    input; see `Notice` and `Prediction`. `word_probabilities` and `warnings` are empty, or have a
+    string for each text, as in the signature `n_best`.
     """
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
-    notices = tuple(notice for notice, is_true in holds.items() if is_true)
-    strings = [x.decode("utf-8", "replace") if isinstance(x, bytes) else x for x in texts]
-    of_words = [tuple(map(float, x.split())) for row in words for x in row] or [()] * len(strings)
-    rows = zip(strings, scores, of_words, strict=True)
+    of_input = [notice for notice, is_true in holds.items() if is_true]
+    strings = list(map(_string, texts))
+    of_words = [tuple(map(float, x.split())) for x in word_probabilities]
+    named = [_string(x).split() for x in warnings]
+    rows = itertools.zip_longest(strings, scores, of_words, named, fillvalue=())
     return [
-        Prediction(text, float(score), notices, parts, probabilities)
-        for place, (text, score, probabilities) in enumerate(rows)
+        Prediction(text, float(score), in_order({*of_input, *names}), parts, probabilities)
+        for place, (text, score, probabilities, names) in enumerate(rows)
         if score != NEG_INF or place == 0
     ]
 
 
 def with_notices(
-    texts: Sequence[str], rows: Sequence[Sequence[Prediction]]
-) -> list[list[Prediction]]:
-    """Adds the notices of texts and their translations to a row of translations for each text."""
+    texts: Sequence[str], rows: Sequence[Sequence[Prediction]], unseen: Sequence[bytes | str] = ()
+) -> NBest:
+    """Adds what the graph does not tell to a row of translations for each text.
+
+    These are the notice `PLACEHOLDERS`, and `unseen`: nothing, or the `unseen_words` of each text
+    with a space between two.
+    """
+    words_of_texts = unseen if len(unseen) else [""] * len(texts)
     return [
         [
             prediction._replace(
-                notices=prediction.notices
-                + of_translation(text, prediction.text, is_divided=prediction.parts > 1)
+                notices=in_order(
+                    {
+                        *prediction.notices,
+                        *[Notice.PLACEHOLDERS]
+                        * (placeholders(text) != placeholders(prediction.text)),
+                        *[Notice.UNSEEN] * bool(words),
+                    }
+                ),
+                unseen_words=tuple(_string(words).split()),
             )
             for prediction in row
         ]
-        for text, row in zip(texts, rows, strict=True)
+        for text, row, words in zip(texts, rows, words_of_texts, strict=True)
     ]
+
+
+def _string(text: bytes | str) -> str:
+    return text.decode("utf-8", "replace") if isinstance(text, bytes) else text
 
 
 def by_position(stack: Stack, attention: Sequence) -> list[tf.Tensor]:

@@ -13,6 +13,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import literal
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of, inputs_in
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.predictor import (
     NBest,
     PairScore,
@@ -127,11 +128,17 @@ class SavedTranslator:
         truncated = outputs["truncated"]
         cut = outputs.get("cut", np.zeros_like(truncated))
         parts = outputs.get("parts", np.ones_like(cut, int)).tolist()  # with `DecodeConfig.split`
-        words = outputs.get(WORD_PROBABILITIES)
-        words = [] if words is None else [words.reshape(len(texts), -1)]
         fields += [cut, truncated & ~cut, np.zeros_like(cut), parts]
-        rows = [(*row[:6], row[6:]) for row in zip(*fields, *words, strict=True)]
-        return with_notices(texts, [predictions_of(*row) for row in rows])
+        strings = {  # missing in exports of earlier versions, or without the option
+            name: outputs[name].reshape(fields[0].shape)
+            for name in (WORD_PROBABILITIES, WARNINGS)
+            if name in outputs
+        }
+        rows = [
+            predictions_of(*row, **{name: strings[name][i] for name in strings})
+            for i, row in enumerate(zip(*fields, strict=True))
+        ]
+        return with_notices(texts, rows, outputs.get(UNSEEN_WORDS, ()))
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -12,6 +12,8 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of, union_of
 from tf_transformer.inference.parts import (
     Parts,
     divide_long,
@@ -27,8 +29,10 @@ from tf_transformer.inference.word_probabilities import (
     word_probabilities,
 )
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.faults import scripts_of
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
+from tf_transformer.text.seen_words import UnseenWords
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
 Pairs = tuple[tf.RaggedTensor, tf.RaggedTensor, tf.Tensor]
@@ -53,8 +57,7 @@ class Predictions(NamedTuple):
     scores: tf.Tensor  # float32 (B, N)
     at_limit: tf.Tensor  # bool (B,): whether the best prediction has no end token
     tokens: tf.Tensor  # int32 (B,): tokens of the best prediction, with the end token
-    # One of string (B, N), with `config.word_probabilities`; see the function of this name.
-    words: Sequence[tf.Tensor] = ()
+    strings: Sequence[tf.Tensor] = ()  # string (B, N), for each of `SearchGraph.strings`
 
 
 class SearchGraph(text_graph.TextGraph):
@@ -64,7 +67,8 @@ class SearchGraph(text_graph.TextGraph):
     `truncated` marks these rows, and rows whose best prediction reached its length limit. With
     `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
     its parts is. With `config.word_probabilities`, there is an output of this name; see the
-    function of this name.
+    function of this name. With `translates`, the output `warnings` has the names of `Notice` that
+    hold for a text and a translation, with a space between two, except for `PLACEHOLDERS`.
 
     A subclass for another form of text overrides `is_copied`, `encode`, `encode_target`,
     `encode_prefix`, `decode` and `endpoints`.
@@ -76,6 +80,7 @@ class SearchGraph(text_graph.TextGraph):
             one of a few shapes.
         output: name of the predicted text in the signatures.
         copies: whether a text without letters is its own prediction, with score 0.
+        translates: whether predictions say the same as their texts.
     """
 
     shortest_source: ClassVar[int] = 2  # fewest tokens of a text for a search, with the end token
@@ -89,11 +94,16 @@ class SearchGraph(text_graph.TextGraph):
         jit_compile: bool,
         output: str = "prediction",
         copies: bool = False,
+        translates: bool = False,
     ):
         super().__init__(search.model, codec, search.config, max_source_length)
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
+        self._pair_notices = self._unseen_words = None
+        if translates:
+            self._pair_notices = PairNotices(scripts_of(codec["target"].text_pieces))
+            self._unseen_words = UnseenWords(codec.seen_words) if codec.seen_words else None
         keep, keep_as = self.config.keep, self.config.keep_as
         self.kept_spans = KeptSpans(keep, self) if keep else None
         self.symbols = SpanSymbols(keep) if keep and keep_as == "emoji" else None
@@ -286,17 +296,57 @@ class SearchGraph(text_graph.TextGraph):
                 if self.symbols:
                     source = self.encode(text)[0].to_tensor(PAD_ID)
             texts = kept
-        words = []
+        strings = []
         if self.config.word_probabilities:
-            words.append(word_probabilities(self.model, self.codec["target"], source, ids))
+            strings.append(word_probabilities(self.model, self.codec["target"], source, ids))
         if self.config.distinct and scores.shape[1] != 1:
-            texts, scores, *words = _without_repeated(texts, scores, *words)
+            texts, scores, *strings = _without_repeated(texts, scores, *strings)
         count = self.config.num_hypotheses
         has_end = tf.reduce_any(tf.equal(hypotheses.ids[:, 0], EOS_ID), axis=1)
         tokens = hypotheses.lengths[:, 0]
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
-        texts, scores, *words = (field[:, :count] for field in (texts, scores, *words))
-        return Predictions(texts, scores, at_limit, tokens, words)
+        texts, scores, *strings = (field[:, :count] for field in (texts, scores, *strings))
+        if self._pair_notices:
+            strings.append(self.warnings(text, texts))
+        return Predictions(texts, scores, at_limit, tokens, strings)
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The names of the outputs of strings beside the predictions."""
+        names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._pair_notices}
+        return tuple(name for name, exists in names.items() if exists)
+
+    def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """The names of `PairNotices` for clean strings (B,) and predictions (B, N): string (B, N).
+
+        A space follows each name.
+        """
+        _, rest = self.codec["source"].split_tag(text)
+        shape = tf.shape(predictions)
+        rows = tf.repeat(rest, shape[1]), tf.reshape(predictions, [-1])
+        return tf.reshape(names_of(self._pair_notices(*rows), OF_PAIRS), shape)
+
+    def strings_of_copies(
+        self, text: tf.Tensor, copies: tf.Tensor, lengths: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """`Predictions.strings` for texts without a search, string (B, 1) each.
+
+        The arguments, each (B,), are those of `Prepared`.
+        """
+        copies, strings = copies[:, None], []
+        if self.config.word_probabilities:
+            strings.append(of_copies(copies))
+        if self._pair_notices:
+            is_copy = tf.equal(lengths, 0)
+            copied = tf.where(is_copy, text, "")
+            strings.append(
+                tf.cond(
+                    tf.reduce_any(is_copy),
+                    lambda: self.warnings(copied, copies),
+                    lambda: tf.fill(tf.shape(copies), ""),
+                )
+            )
+        return strings
 
     def _ids_of_repaired(
         self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
@@ -344,15 +394,15 @@ class SearchGraph(text_graph.TextGraph):
 
     def predict(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `serving_default`: text, `score`, `cut` and `truncated`, each (B,)."""
-        texts, scores, words, flags = self._predict(text, given, self._best, count=1)
+        texts, scores, strings, flags = self._predict(text, given, self._best, count=1)
         outputs = {self._output: texts[:, 0], "score": scores[:, 0]} | flags
-        return outputs | {name: of_all[:, 0] for name, of_all in words.items()}
+        return outputs | {name: of_all[:, 0] for name, of_all in strings.items()}
 
     def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `n_best`: texts and `scores` (B, N), `cut` and `truncated` (B,)."""
         count = self.config.num_hypotheses
-        texts, scores, words, flags = self._predict(text, given, self._all, count)
-        return {f"{self._output}s": texts, "scores": scores} | words | flags
+        texts, scores, strings, flags = self._predict(text, given, self._all, count)
+        return {f"{self._output}s": texts, "scores": scores} | strings | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> text_graph.Outputs:
         """The signature `score`: `score`, `log_probability` and `truncated` of pairs, each (B,)."""
@@ -374,28 +424,45 @@ class SearchGraph(text_graph.TextGraph):
     def _predict(
         self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
     ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
-        """Predicted texts and scores (B, N), `word_probabilities` (B, N), and flags (B,).
+        """Predicted texts and scores (B, N), more strings (B, N), and flags (B,).
 
-        The third is empty without `config.word_probabilities`. Flags are `cut` and `truncated`.
+        Strings are `word_probabilities`, with `config.word_probabilities`, and `warnings`, if the
+        graph translates. Flags are `cut` and `truncated`; beside them are `parts`, with
+        `config.split`, and `unseen_words`, if the words of the training are known.
         """
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
+        unseen = self.unseen_words(text) if self._unseen_words else None
         if self.config.split == "none":
-            return self._predict_whole(text, given, search, count)
-        parts, (text, *given) = self.divide(text, *given)
-        texts, scores, words, flags = self._predict_whole(text, given, search, count)
-        texts, scores, *joined = self.rejoin(parts, texts, scores, *words.values())
-        of_texts = {
-            name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
-            for name, flag in flags.items()
-        }
-        words = dict(zip(words, joined, strict=True))
-        return texts, scores, words, of_texts | {"parts": parts.counts}
+            texts, scores, strings, flags = self._predict_whole(text, given, search, count)
+        else:
+            parts, (text, *given) = self.divide(text, *given)
+            texts, scores, strings, flags = self._predict_whole(text, given, search, count)
+            warnings = strings.pop(WARNINGS, None)
+            texts, scores, *joined = self.rejoin(parts, texts, scores, *strings.values())
+            strings = dict(zip(strings, joined, strict=True))
+            if warnings is not None:  # those of the best predictions for all parts
+                columns = warnings[:, 0], parts.text_of, tf.size(parts.counts)
+                names = union_of(tf.strings.unsorted_segment_join(*columns))
+                strings[WARNINGS] = tf.repeat(names[:, None], count, axis=1)
+            flags = {
+                name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
+                for name, flag in flags.items()
+            }
+            flags["parts"] = parts.counts
+        if unseen is not None:
+            flags[UNSEEN_WORDS] = unseen
+            is_unseen = tf.where(tf.equal(unseen, ""), "", Notice.UNSEEN.value)[:, None]
+            strings[WARNINGS] += is_unseen
+        if WARNINGS in strings:
+            names = tf.strings.strip(strings[WARNINGS])
+            strings[WARNINGS] = tf.where(scores > NEG_INF, names, "")
+        return texts, scores, strings, flags
 
     def _predict_whole(
         self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
     ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
-        """`_predict` of texts that are not divided."""
+        """`_predict` of texts that are not divided; a space follows each name of `warnings`."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -403,7 +470,7 @@ class SearchGraph(text_graph.TextGraph):
             fields = self._fields(inputs, rows)
             hypotheses = self._search_rows(search, ids, fields)
             of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
-            columns = of_rows.texts, of_rows.scores, *of_rows.words
+            columns = of_rows.texts, of_rows.scores, *of_rows.strings
             return *(column[:, :count] for column in columns), of_rows.at_limit
 
         def max_rows(length: tf.Tensor) -> tf.Tensor:
@@ -412,17 +479,29 @@ class SearchGraph(text_graph.TextGraph):
             return self.max_rows(length)
 
         batch = tf.shape(text)[0]
-        copies = tf.concat([inputs.copies[:, None], tf.fill((batch, count - 1), "")], axis=1)
+        none = tf.fill((batch, count - 1), "")
+        of_copies = self.strings_of_copies(inputs.text, inputs.copies, inputs.lengths)
+        columns = inputs.copies[:, None], *of_copies
+        copies, *strings = (tf.concat([column, none], axis=1) for column in columns)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
-        words = [of_copies(copies)] if self.config.word_probabilities else []
-        nothing = (copies, scores, *words, tf.zeros((batch,), tf.bool))
-        texts, scores, *words, at_limit = micro_batches.run_in_micro_batches(
+        nothing = (copies, scores, *strings, tf.zeros((batch,), tf.bool))
+        texts, scores, *strings, at_limit = micro_batches.run_in_micro_batches(
             run, inputs.lengths, max_rows, nothing
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        named = {WORD_PROBABILITIES: words[0]} if words else {}
+        named = dict(zip(self.strings, strings, strict=True))
+        if WARNINGS in named:
+            is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
+            shown = tf.stack([inputs.cut, at_limit, is_long], axis=1)
+            of_inputs = names_of(shown, (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT))
+            named[WARNINGS] = of_inputs[:, None] + named[WARNINGS]
         return texts, scores, named, flags
+
+    def unseen_words(self, text: tf.Tensor) -> tf.Tensor:
+        """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,)."""
+        _, rest = self.codec["source"].split_tag(valid(text))
+        return self._unseen_words(self.without_spans(rest))
 
     def _fields(self, inputs: Prepared, rows: tf.Tensor) -> list[tf.Tensor]:
         """The fields of the `Problem`, int32 (R, P), one for each of `problem_inputs`, or none."""

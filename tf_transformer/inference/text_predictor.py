@@ -1,7 +1,7 @@
 """Predictions of texts: a codec, a model and a search in one object."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import keras
@@ -13,10 +13,10 @@ from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference import predictor
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, warnings_of
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
 from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
-from tf_transformer.inference.word_probabilities import of_copies
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
@@ -74,6 +74,8 @@ class TextPredictor(predictor.Predictor):
         self._read_given = Traced(graph.read, STRINGS, *given)
         self._search_text = Traced(self._in_graph(graph.search), STRINGS, IDS)
         self._search_given = Traced(self._in_graph(graph.search_given), STRINGS, IDS, *fields)
+        lengths = tf.TensorSpec((None,), tf.int32)
+        self._of_copies = Traced(graph.strings_of_copies, STRINGS, STRINGS, lengths)
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
@@ -92,7 +94,8 @@ class TextPredictor(predictor.Predictor):
     def graph(self, jit_compile: bool = False) -> SearchGraph:
         search = self.search(self.config, static_shapes=jit_compile)
         return self.graph_type(
-            search, self.codec, self.max_source_length, jit_compile, self.output, self.copies
+            *(search, self.codec, self.max_source_length, jit_compile),
+            *(self.output, self.copies, self.translates),
         )
 
     def _n_best(self, call: predictor.Call) -> predictor.NBest:
@@ -106,11 +109,13 @@ class TextPredictor(predictor.Predictor):
                 inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
                 for field in self._graph.problem_inputs
             ]
-        copies = inputs.copies[:, None]
-        words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
+        strings = [[()] * len(cut)] * len(self._graph.strings)
+        if not all(lengths):
+            copied = self._of_copies(inputs.text, inputs.copies, inputs.lengths)
+            strings = [column.numpy() for column in copied]
         result = [
-            predictor.predictions_of(copy, [0.0], is_cut, words=of_copy)
-            for copy, is_cut, *of_copy in zip(copies.numpy(), cut, *words, strict=True)
+            predictor.predictions_of([copy], [0.0], is_cut, **self._named(of_copy))
+            for copy, is_cut, *of_copy in zip(inputs.copies.numpy(), cut, *strings, strict=True)
         ]
 
         trained = self.config.trained_source_length
@@ -125,10 +130,14 @@ class TextPredictor(predictor.Predictor):
                 result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
                     *(cut[i], batch.at_limit[row], is_long[i]),
-                    words=[of_batch[row] for of_batch in batch.words],
+                    **self._named(column[row] for column in batch.strings),
                 )
             call.progress(len(indices), int(batch.tokens.sum()))
         return result
+
+    def _named(self, strings: Iterable[Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+        """A row of each of `SearchGraph.strings` by name."""
+        return dict(zip(self._graph.strings, strings, strict=True))
 
     def _require_tags(self, texts: Sequence[str]) -> None:
         """Raises an `InputError` for a text that starts with a wrong tag, if the model has tags."""
@@ -255,14 +264,18 @@ class TextPredictor(predictor.Predictor):
     ) -> dict[str, predictor.SignatureCase]:
         """The signatures `serving_default` and `n_best` for predictions.
 
-        They are without the probabilities of words, which stand in strings.
+        They are without the probabilities of words, and without the warnings of `n_best`.
         """
         best = [row[0] for row in n_best]
         flags: dict[str, list] = {"cut": [x.cut for x in best]}
         flags["truncated"] = [x.truncated for x in best]
+        if self.codec.seen_words and self.translates:
+            flags[UNSEEN_WORDS] = [" ".join(x.unseen_words) for x in best]
         if self.config.split != "none":
             flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
+        if self.translates:
+            of_best[WARNINGS] = [warnings_of(x.notices) for x in best]
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}
         of_all["scores"] = [[x.score for x in row] for row in n_best]

@@ -14,7 +14,7 @@ from tf_transformer.inference.alignment import Alignment
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.inputs import as_texts
-from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.notices import Notice, in_order
 from tf_transformer.inference.parts import Parts
 from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
@@ -78,13 +78,14 @@ class Translator(TextPredictor):
             input_signature=[ids, ids],
             autograph=False,
         )
+        self._unseen = Traced(self._graph.unseen_words, STRINGS)
         given = [STRINGS] * len(self.optional_inputs)
         self._divide_text = Traced(self._graph.divide, STRINGS)
         self._divide_given = Traced(self._graph.divide, STRINGS, *given)
 
     def _n_best(self, call: Call) -> NBest:
         if self.config.split == "none":
-            return with_notices(call.texts, super()._n_best(call))
+            return self._with_notices(call.texts, super()._n_best(call))
         self._require_choices(call.given)
         columns = [call.texts, *call.given.values()]
         divide = self._divide_given if call.given else self._divide_text
@@ -95,9 +96,13 @@ class Translator(TextPredictor):
             lambda inputs, tokens: call.progress(0, tokens),
             dict(zip(call.given, given, strict=True)),
         )
-        rows = with_notices(texts, super()._n_best(inner))
+        rows = self._with_notices(texts, super()._n_best(inner))
         call.progress(int(tf.math.count_nonzero(parts.counts)), 0)
         return self._joined(parts, rows)
+
+    def _with_notices(self, texts: Sequence[str], rows: NBest) -> NBest:
+        unseen = self._unseen(as_strings(texts)).numpy() if self.codec.seen_words else ()
+        return with_notices(texts, rows, unseen)
 
     def _joined(self, parts: Parts, rows: NBest) -> NBest:
         """The predictions for texts, from a row of predictions for each part."""
@@ -105,6 +110,7 @@ class Translator(TextPredictor):
         texts, scores = np.full(places, b"", object), np.full(places, NEG_INF, np.float32)
         words = [np.full(places, b"", object)] * self.config.word_probabilities
         notices: list[set[Notice]] = [set() for _ in parts.counts]
+        unseen: list[list[str]] = [[] for _ in parts.counts]
         for number, (row, text) in enumerate(zip(rows, parts.text_of.numpy(), strict=True)):
             for place, prediction in enumerate(row):
                 texts[number, place] = prediction.text.encode()
@@ -113,16 +119,20 @@ class Translator(TextPredictor):
                     numbers = " ".join(map(str, prediction.word_probabilities))
                     of_parts[number, place] = numbers.encode()
             notices[text] |= set(row[0].notices)
+            unseen[text] += row[0].unseen_words
         strings = [tf.constant(column, tf.string) for column in (texts, *words)]
         joined = self._graph.rejoin(parts, strings[0], tf.constant(scores), *strings[1:])
         texts, scores, *words = (field.numpy() for field in joined)
-        columns = [texts, scores, parts.counts.numpy().tolist(), notices, *words]
+        columns = [texts, scores, parts.counts.numpy().tolist(), notices, unseen, *words]
         return [
             [
-                prediction._replace(notices=tuple(sorted(of_text, key=list(Notice).index)))
-                for prediction in predictions_of(row, of_row, False, parts=count, words=of_words)
+                prediction._replace(
+                    notices=in_order(of_text),
+                    unseen_words=tuple(of_unseen),
+                )
+                for prediction in predictions_of(row, of_row, False, False, False, count, *of_words)
             ]
-            for row, of_row, count, of_text, *of_words in zip(*columns, strict=True)
+            for row, of_row, count, of_text, of_unseen, *of_words in zip(*columns, strict=True)
         ]
 
     @staticmethod

@@ -20,7 +20,7 @@ from tf_transformer.files.locks import FileLock
 from tf_transformer.files.writing import one_line, write_whole
 from tf_transformer.registry import options_of
 from tf_transformer.run.earlier import present_options, task_named
-from tf_transformer.text.codec import FILE, codec_files
+from tf_transformer.text.codec import FILE, WORDS, codec_files
 
 _CUT_SHORT = (
     "the file is cut short: its last option, the name of the task, is missing. Copy the whole file "
@@ -45,6 +45,7 @@ class RunFolder:
         resume: folder in `checkpoints` with everything that training needs to resume.
         metrics: the metrics of each validation interval, one line of JSON.
         logs: folder with the same metrics for TensorBoard.
+        words: the words of the training's source text, one per line.
         samples: inputs from the validation text, one per line, for the check of an export.
         tokens: folder with the tokenised text of a large corpus.
         exports: folder with SavedModels of the best weights, named by update.
@@ -64,6 +65,7 @@ class RunFolder:
         self.path = path = pathlib.Path(local_path(os.fspath(run_dir), "run_dir"))
         self.config = path / "config.yaml"
         self.tokenizer = path / FILE
+        self.words = path / WORDS
         self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
@@ -88,7 +90,7 @@ class RunFolder:
 
     def files(self) -> list[pathlib.Path]:
         """All files in the folder that have the name of a file of a run."""
-        alone = [self.config, self.execution, self.metrics, self.samples, self.text]
+        alone = [self.config, self.execution, self.metrics, self.samples, self.text, self.words]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
         alone += codec_files(self.path).values()

@@ -20,6 +20,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -266,9 +267,10 @@ def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
     parts = row.get("parts", 1)  # missing if texts are not divided
-    words = [row[WORD_PROBABILITIES]] if WORD_PROBABILITIES in row else []
-    others = {"cut", "truncated", "scores", "parts", WORD_PROBABILITIES}
+    strings = {name: row[name] for name in (WARNINGS, WORD_PROBABILITIES) if name in row}
+    others = {"cut", "truncated", "scores", "parts", UNSEEN_WORDS, *strings}
     (texts,) = (row[name] for name in row.keys() - others)
     at_limit = row["truncated"] and not cut
-    found = predictions_of(texts, row["scores"], cut, at_limit, parts=parts, words=words)
-    return with_notices([text], [found])[0] if "translations" in row else found
+    found = predictions_of(texts, row["scores"], cut, at_limit, parts=parts, **strings)
+    unseen = [row.get(UNSEEN_WORDS, "")]
+    return with_notices([text], [found], unseen)[0] if "translations" in row else found

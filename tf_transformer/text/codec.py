@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tf_transformer.text.graph_tokenizer import GraphCodec
 
 FILE = "tokenizer.model"  # for all fields; tokenizer.source.model is for the field source alone
+WORDS = "source_words.txt"
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
 
 
@@ -25,6 +26,7 @@ class Codec:
 
     Attributes:
         tokenizers: the tokenizers by field. A tokenizer for all fields has the name "".
+        seen_words: the words of the training's source text, as in `seen_words.py`; [] if unknown.
 
     Example:
         >>> source, target = (Tokenizer.train([text], 300) for text in ("a house", "ein Haus"))
@@ -36,11 +38,18 @@ class Codec:
     def __init__(self, tokenizer: Tokenizer | Mapping[str, Tokenizer]):
         by_field = tokenizer if isinstance(tokenizer, Mapping) else {"": tokenizer}
         self.tokenizers: dict[str, Tokenizer] = dict(sorted(by_field.items()))
+        self.seen_words: list[str] = []
 
     @classmethod
     def load(cls, folder: str | os.PathLike) -> "Codec":
         """Reads tokenizers that `save` has written; an `InputError` for a missing or broken one."""
-        path = pathlib.Path(folder)
+        codec = cls._load(pathlib.Path(folder))
+        words = pathlib.Path(folder, WORDS)
+        codec.seen_words = words.read_text("utf-8").split() if words.is_file() else []
+        return codec
+
+    @classmethod
+    def _load(cls, path: pathlib.Path) -> "Codec":
         files = codec_files(path)
         if "" in files or not files:
             return cls(Tokenizer.load(path / FILE))
@@ -53,10 +62,13 @@ class Codec:
         return cls({field: Tokenizer.load(file) for field, file in files.items()})
 
     def save(self, folder: str | os.PathLike) -> None:
-        """Writes tokenizer.model, or one tokenizer.<field>.model for each field."""
+        """Writes tokenizer.model, or one tokenizer.<field>.model for each field, and the words."""
         for field, tokenizer in self.tokenizers.items():
             name = f"tokenizer.{field}.model" if field else FILE
             tokenizer.save(pathlib.Path(folder, name))
+        if self.seen_words:
+            lines = "".join(f"{word}\n" for word in self.seen_words)
+            pathlib.Path(folder, WORDS).write_text(lines, "utf-8")
 
     def __getitem__(self, field: str) -> Tokenizer:
         """The tokenizer of a field; an `InputError` if there is none."""

@@ -1,124 +1,246 @@
-"""Faults of a translation that its text shows: loops, copies, scripts, numbers, lengths."""
+"""Faults of translations that their texts show, on tensors: loops, copies, scripts, numbers."""
 
-import itertools
-import re
-import unicodedata
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
-_WORD = re.compile(r"\w+")
-_WHOLE_WORD = re.compile(r"\w(?:\S*\w)?")  # with marks inside, as in addresses
-_STUTTER = re.compile(r"(.{1,12}?)\1{5,}")  # the same few characters six times in a row
-_LONGEST_PHRASE = 12  # words
+import numpy as np
+import tensorflow as tf
+
+from tf_transformer.text.capitals import NUMBERS
+from tf_transformer.text.normalization import LETTERS, MARKS, WHITE_SPACE, class_of
+
+# The least length of a loop, in units that equal the unit k places later, for k = 1, 2, ...
+_LOOP_OF_WORDS = (2, 4, *range(3, 13))  # a phrase three times, or one of three words twice
+_LOOP_OF_CHARACTERS = (11, *range(10, 61, 5))  # few characters six times, in twelve or more
+_MAY_STUTTER = rf"(?s).*[^{WHITE_SPACE[1:-1]}]{{12}}.*"
 _FEWEST_COPIED = 3  # words: shorter copies are often names
 _COPIED = 0.8  # share of the words of a translation that a text has
-# Digits with marks between them, without .00. The digits of codes such as A4 and %1 are no numbers.
-_NUMBER = re.compile(
-    r"(?<![\w%{])(?<!&#)(\d+(?:[.,:'’\u00a0\u202f]\d+)*?)(?:[.,:]00)?(?![.,:'’\u00a0\u202f]?\d)"
-)
-_LARGEST_IN_WORDS = 12  # up to this, one of two languages often has a word
-_LATIN = re.compile(r"[A-Za-z\xc0-\u024f]{2,}")
-_OTHER_SCRIPT = re.compile(r"[^\W\d_\0-\u024f\u1e00-\u1eff]{2,}")
-_EAST_ASIAN = ("CJK", "HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA", "HANGUL")
+_BETWEEN_DIGITS = ".,:'’\u00a0\u202f"
+_SCRIPTS = 256  # more than the codes of ICU
+_LATIN, _HAN, _EAST_ASIAN = 25, 17, (5, 17, 18, 20, 22)  # Bopomofo, Hangul, Hiragana, Katakana
+_MERGED = np.where(np.isin(np.arange(_SCRIPTS), _EAST_ASIAN), _HAN, np.arange(_SCRIPTS))
+_MERGED[1] = 0  # characters of several scripts
+_USED = 0.001  # share of the letters of pieces in a script that a vocabulary is for
 _FACTOR, _SLACK = 3, 10  # the longer of two texts has at most 3 · shorter + 10 bytes
 
 
-def has_loop(source: str, translation: str) -> bool:
-    """Whether a translation repeats a word or a phrase in a row, where its text does not.
+class Pairs(NamedTuple):
+    """Texts (B,) and their translations (B,), and what rules read of both, in 2 · B rows."""
 
-    It has a phrase of three words or more twice in a row, or a shorter one three times.
+    strings: tf.Tensor  # string (2·B,), valid UTF-8: the texts, then the translations
+    words: tf.Tensor  # string (W,), in lower case; marks inside belong to words
+    ids: tf.Tensor  # int32 (W,): equal words have equal ids
+    row: tf.Tensor  # int64 (W,), of each word
+    repeated: tf.Tensor  # int32: the number of words that are equal to an earlier one
+
+    @classmethod
+    def of(cls, source: tf.Tensor, translation: tf.Tensor) -> "Pairs":
+        """Divides strings (B,) and strings (B,), valid UTF-8 without NUL."""
+        strings = tf.concat([source, translation], axis=0)
+        mark = f"[^{_word()}{WHITE_SPACE[1:-1]}]"
+        around = f"(?:^|{WHITE_SPACE}){mark}+|{mark}+(?:{WHITE_SPACE}+{mark}*|$)"
+        lower = tf.strings.regex_replace(tf.strings.lower(strings, "utf-8"), around, " ")
+        words = tf.strings.split(lower)
+        distinct, ids = tf.unique(words.flat_values)
+        repeated = tf.size(ids) - tf.size(distinct)
+        return cls(strings, words.flat_values, ids, words.value_rowids(), repeated)
+
+    def if_any(self, condition: tf.Tensor, rule: Callable[[], tf.Tensor]) -> tf.Tensor:
+        """A rule, bool (B,), which holds for no translation if a cheap condition is false."""
+        size = tf.size(self.strings) // 2
+        return tf.cond(condition, rule, lambda: tf.fill((size,), False))
+
+
+def has_loop(pairs: Pairs) -> tf.Tensor:
+    """Which translations repeat a word or a phrase in a row, where their text does not: bool (B,).
+
+    They have a phrase of three words or more twice in a row, or a shorter one three times, or the
+    same few characters six times, twelve characters or more.
 
     Example:
-        >>> has_loop("a small house", "ein kleines Haus, ein kleines Haus")
-        True
-        >>> has_loop("very, very, very good", "sehr, sehr, sehr gut")
-        False
+        >>> texts = ["a small house", "very, very, very good"]
+        >>> has_loop(Pairs.of(texts, ["das Haus, das Haus, das Haus", "sehr, sehr, sehr gut"]))
+        <tf.Tensor: shape=(2,), dtype=bool, numpy=array([ True, False])>
     """
-    if _STUTTER.search(translation) and not _STUTTER.search(source):
-        return True
-    words = _WORD.findall(translation.casefold())
-    if len(set(pairs := list(itertools.pairwise(words)))) == len(pairs):
-        return False  # no two words stand in it twice
-    before = _WORD.findall(source.casefold())
-    return any(
-        (times := _times_in_a_row(words, sizes)) >= fewest
-        and times > _times_in_a_row(before, sizes)
-        for fewest, sizes in ((3, (1, 2)), (2, range(3, _LONGEST_PHRASE + 1)))
+    rows = tf.size(pairs.strings)
+    may_have = tf.strings.regex_full_match(pairs.strings, _MAY_STUTTER)
+
+    def of_characters() -> tf.Tensor:
+        characters = tf.strings.unicode_decode(tf.where(may_have, pairs.strings, ""), "UTF-8")
+        columns = characters.flat_values, characters.value_rowids()
+        return _has_run(*columns, rows, _LOOP_OF_CHARACTERS)
+
+    def of_words() -> tf.Tensor:
+        return _has_run(pairs.ids, pairs.row, rows, _LOOP_OF_WORDS)
+
+    of_phrases = pairs.if_any(pairs.repeated > 1, of_words)
+    return of_phrases | pairs.if_any(tf.reduce_any(may_have), of_characters)
+
+
+def _has_run(
+    units: tf.Tensor, row: tf.Tensor, rows: tf.Tensor, least: tuple[int, ...]
+) -> tf.Tensor:
+    """Which translations have `least[k - 1]` units in a row that recur k places later: bool (B,).
+
+    A translation counts only if its text has none. `units`, int32 (U,), are those of `rows` = 2 · B
+    rows, and `row`, int64 (U,), is the row of each.
+    """
+    most = len(least)  # K
+    units = tf.concat([row * 2**32 + tf.cast(units, tf.int64), [-1]], axis=0)  # equal in a row only
+    later = tf.range(tf.size(row))[:, None] + tf.range(1, most + 1)  # (U, K)
+    is_equal = tf.equal(units[:-1, None], tf.gather(units, tf.minimum(later, tf.size(row))))
+    run = tf.cumsum(tf.cast(~is_equal, tf.int32)) * most + tf.range(most)  # with the unit before
+    lengths = tf.math.unsorted_segment_sum(
+        tf.cast(is_equal, tf.int32), run, (tf.size(row) + 1) * most
     )
+    is_long = tf.reduce_any(is_equal & (tf.gather(lengths, run) >= least), axis=1)
+    found = tf.math.unsorted_segment_max(tf.cast(is_long, tf.int32), row, rows) > 0
+    in_source, in_translation = tf.unstack(tf.reshape(found, (2, -1)))
+    return in_translation & ~in_source
 
 
-def _times_in_a_row(words: Sequence[str], sizes: Iterable[int]) -> int:
-    """How often a phrase of one of some numbers of words stands in a row; 1 if none is repeated."""
-    times = 1
-    for size in sizes:
-        equal = 0
-        for word, later in zip(words, words[size:], strict=False):
-            equal = equal + 1 if word == later else 0
-            times = max(times, equal // size + 1)
-    return times
-
-
-def is_copy(source: str, translation: str) -> bool:
-    """Whether a translation has the words of its text; one or two words may be a name.
+def is_copy(pairs: Pairs) -> tf.Tensor:
+    """Which translations have the words of their text; one or two words may be a name: bool (B,).
 
     Example:
-        >>> is_copy("Where is the station?", "Where is the Station?"), is_copy("Tom!", "Tom!")
-        (True, False)
+        >>> texts = ["Where is the station?", "Tom!"]
+        >>> is_copy(Pairs.of(texts, ["Where is the Station?", "Tom!"])).numpy().tolist()
+        [True, False]
     """
-    words = _WHOLE_WORD.findall(translation.casefold())
-    if len(words) < _FEWEST_COPIED or not any(map(str.isalpha, words)):
-        return False
-    common = Counter(words) & Counter(_WHOLE_WORD.findall(source.casefold()))
-    return common.total() > _COPIED * len(words)
+    rows = tf.size(pairs.strings)
+
+    def has_most() -> tf.Tensor:
+        common, counts = _common(pairs.ids, pairs.row, rows)
+        is_word = tf.strings.regex_full_match(pairs.words, f"[{class_of(LETTERS)}]+")
+        words = tf.math.unsorted_segment_sum(tf.cast(is_word, tf.int32), pairs.row, rows)
+        is_most = tf.cast(common, tf.float32) > _COPIED * tf.cast(counts[1], tf.float32)
+        return is_most & (counts[1] >= _FEWEST_COPIED) & (words[rows // 2 :] > 0)
+
+    return pairs.if_any(pairs.repeated >= _FEWEST_COPIED, has_most)
 
 
-def numbers(text: str) -> Counter[str]:
-    """Counts the numbers above 12 of a text by their digits: 1,000.5 and 1.000,5 are equal.
+def has_other_numbers(pairs: Pairs) -> tf.Tensor:
+    """Which translations have other numbers above 12 than their text: bool (B,).
 
     Example:
-        >>> sorted(numbers("On May 5, 1,250 people paid 3.50 in room A40."))
-        ['1250', '350']
+        >>> texts = ["1,250.50 in 2019", "5 in 1998"]
+        >>> has_other_numbers(Pairs.of(texts, ["2019: 1.250,50", "fünf, 1989"])).numpy().tolist()
+        [False, True]
     """
-    found = (
-        "".join(str(unicodedata.digit(x)) for x in match if x.isdecimal()).lstrip("0")
-        for match in _NUMBER.findall(text)
-    )
-    return Counter(x for x in found if len(x) > 2 or int(x or 0) > _LARGEST_IN_WORDS)
+    found = numbers(pairs.strings)
+    ids = tf.unique(found.flat_values).idx
+    common, counts = _common(ids, found.value_rowids(), tf.size(pairs.strings))
+    return common < tf.reduce_max(counts, axis=0)
 
 
-def has_foreign_script(source: str, translation: str) -> bool:
-    """Whether a translation has a word in another script than the rest, which its text has not.
-
-    Latin words stand in texts of all scripts, so they do not count.
+def numbers(text: tf.Tensor) -> tf.RaggedTensor:
+    """The numbers above 12 of strings (B,), as digits: 1,000.5 and 1.000,5 are equal.
 
     Example:
-        >>> has_foreign_script("a small house", "ein маленький Haus")
-        True
+        >>> numbers(tf.constant(["On May 5, 1,250 people paid 3.50 in room A40."])).to_list()
+        [[b'1250', b'350']]
     """
-    scripts = _scripts(translation)
-    if not scripts:
-        return False
-    scripts["LATIN"] = len(_LATIN.findall(translation))
-    ((main, _),) = scripts.most_common(1)
-    return bool(set(scripts) - {main, "LATIN"} - set(_scripts(source)))
+    digit, letter = class_of(("Nd",)), class_of(LETTERS)
+    number = f"[{digit}]+(?:[{_BETWEEN_DIGITS}][{digit}]+)*"
+    # The digits of codes such as A4, %1 and &#160; are no numbers.
+    text = tf.strings.regex_replace(text, f"(?:[{letter}_%{{]|&#){number}|({number})", "\0\\1\0")
+    text = tf.strings.regex_replace(text, r"[^\x00]*\x00([^\x00]*)\x00|[^\x00]+$", r"\1 ")
+    text = tf.strings.regex_replace(text, r"[.,:]00 ", " ")
+    text = tf.strings.regex_replace(text, f"[{_BETWEEN_DIGITS}]", "")
+    for value, of_value in enumerate(_digits()):
+        text = tf.strings.regex_replace(text, f"[{of_value}]", str(value))
+    text = tf.strings.regex_replace(text, r"\b0+", "")
+    return tf.strings.split(tf.strings.regex_replace(text, r"\b(?:[0-9]|1[0-2])\b", ""))
 
 
-def _scripts(text: str) -> Counter[str]:
-    """The numbers of words in scripts other than Latin, by the first word of a letter's name."""
-    counts = Counter[str]()
-    for word in _OTHER_SCRIPT.findall(text):
-        name = unicodedata.name(word[0], "").partition(" ")[0]
-        is_east_asian = name in _EAST_ASIAN  # these scripts are mixed, without spaces
-        counts["CJK" if is_east_asian else name] += len(word) if is_east_asian else 1
-    return counts
+def has_wrong_script(pairs: Pairs, of_target: Sequence[int] = ()) -> tf.Tensor:
+    """Which translations have a word in a script that their text has not: bool (B,).
 
-
-def is_out_of_proportion(source: str, translation: str) -> bool:
-    """Whether a translation has more than three times, or less than a third, of its text's bytes.
+    Latin letters stand in texts of all scripts, so they do not count. Neither does the script of
+    most words of the translation, if it is one `of_target`; see `scripts_of`. Empty: it may be any.
 
     Example:
-        >>> is_out_of_proportion("Where is the station?", "Wo?")
-        True
+        >>> pairs = Pairs.of(["a small house", "a house"], ["ein маленький Haus", "дом"])
+        >>> has_wrong_script(pairs).numpy().tolist()
+        [True, False]
+        >>> has_wrong_script(pairs, scripts_of(["Haus"])).numpy().tolist()
+        [True, True]
     """
-    shorter, longer = sorted(len(text.encode("utf-8", "replace")) for text in (source, translation))
-    return longer > _FACTOR * shorter + _SLACK
+    in_source, counts = tf.unstack(_words_by_script(pairs))  # (B, C) each
+    main = tf.one_hot(tf.argmax(counts, axis=1), _SCRIPTS, True, False)
+    known = np.isin(np.arange(_SCRIPTS), of_target or range(_SCRIPTS))
+    allowed = (in_source > 0) | (main & known) | (np.arange(_SCRIPTS) == _LATIN)
+    return tf.reduce_any((counts > 0) & ~allowed, axis=1)
+
+
+def scripts_of(pieces: Iterable[str]) -> list[int]:
+    """The scripts that many letters of some pieces of text are in, as codes of ICU."""
+    scripts = _scripts(tf.strings.unicode_decode("".join(pieces), "UTF-8")).numpy()
+    counts = np.bincount(scripts[scripts > 0], minlength=_SCRIPTS)
+    return np.flatnonzero(counts > _USED * counts.sum()).tolist()
+
+
+def _scripts(characters: tf.Tensor) -> tf.Tensor:
+    """The script of each code point, int32 (T,); 0 for those of several scripts."""
+    codes = tf.strings.unicode_script(characters)
+    return tf.gather(tf.constant(_MERGED, tf.int32), tf.maximum(codes, 0))
+
+
+def _words_by_script(pairs: Pairs) -> tf.Tensor:
+    """The number of words of two letters or more in each script, int32 (2, B, C).
+
+    In East Asian scripts, which have no spaces, each pair of letters counts. Single letters are
+    often symbols, such as Ω.
+    """
+    characters = tf.strings.unicode_decode(pairs.strings, "UTF-8")
+    scripts, row = _scripts(characters.flat_values), characters.value_rowids()
+    is_pair = tf.equal(scripts[1:], scripts[:-1]) & tf.equal(row[1:], row[:-1]) & (scripts[1:] > 0)
+    is_first = ~tf.concat([[False], is_pair], axis=0)[:-1] | tf.equal(scripts[1:], _HAN)
+    place = tf.cast(row[1:], tf.int32) * _SCRIPTS + scripts[1:]
+    size = tf.size(pairs.strings) * _SCRIPTS
+    counts = tf.math.unsorted_segment_sum(tf.cast(is_pair & is_first, tf.int32), place, size)
+    return tf.reshape(counts, (2, -1, _SCRIPTS))
+
+
+def is_out_of_proportion(pairs: Pairs) -> tf.Tensor:
+    """Which of two texts have over three times, or under a third, of the other's bytes: bool (B,).
+
+    Example:
+        >>> is_out_of_proportion(Pairs.of(["Where is the station?"], ["Wo?"])).numpy().tolist()
+        [True]
+    """
+    sizes = tf.reshape(tf.strings.length(pairs.strings), (2, -1))
+    return tf.reduce_max(sizes, 0) > _FACTOR * tf.reduce_min(sizes, 0) + _SLACK
+
+
+def _common(ids: tf.Tensor, row: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """How many ids (W,) in rows n and n + B are common, int32 (B,), and the sizes of rows (2, B).
+
+    `row`, int64 (W,), is the row of each id, of `rows` = 2 · B.
+    """
+    of_pair, side = row % tf.cast(rows // 2, row.dtype), row // tf.cast(rows // 2, row.dtype)
+    keys, place = tf.unique(of_pair * 2**32 + tf.cast(ids, tf.int64))
+    place += tf.cast(side, tf.int32) * tf.size(keys)
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(place), place, 2 * tf.size(keys))
+    counts = tf.reshape(counts, (2, -1))
+    columns = tf.concat([tf.reduce_min(counts, axis=0)[None], counts], axis=0)  # (3, U)
+    sums = tf.math.unsorted_segment_sum(tf.transpose(columns), keys // 2**32, rows // 2)
+    return sums[:, 0], tf.transpose(sums[:, 1:])
+
+
+@functools.cache
+def _word() -> str:
+    return class_of((*LETTERS, *NUMBERS, *MARKS)) + "_"
+
+
+@functools.cache
+def _digits() -> list[str]:
+    """The digits of all scripts with the values 0 to 9, each as the inside of a class."""
+    import sys
+    import unicodedata
+
+    of_values = [""] * 10
+    for character in filter(str.isdecimal, map(chr, range(sys.maxunicode + 1))):
+        of_values[unicodedata.decimal(character)] += character
+    return of_values

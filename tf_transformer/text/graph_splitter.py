@@ -2,7 +2,16 @@
 
 import tensorflow as tf
 
-from tf_transformer.text.splitting import MARK, MARKS, MERGES, Marks, Rules, boundaries
+from tf_transformer.text.splitting import (
+    END,
+    LINE_ENDS,
+    MARK,
+    MARKS,
+    MERGES,
+    Marks,
+    Rules,
+    boundaries,
+)
 
 
 def split_sentences(text: tf.Tensor, language: str = "", kept: str = "") -> tf.RaggedTensor:
@@ -18,6 +27,25 @@ def split_sentences(text: tf.Tensor, language: str = "", kept: str = "") -> tf.R
         [words[:, :-1].flat_values, spaces.flat_values, words[:, 1:].flat_values], MARK
     )
     return split_at(words, spaces, _first_match(places, boundaries(language)))
+
+
+def has_several_sentences(text: tf.Tensor) -> tf.Tensor:
+    """Which strings (B,) have a line with several sentences, in any language: bool (B,).
+
+    Example:
+        >>> has_several_sentences(["Tom left. Mary stayed.", "Mr. T. Smith"]).numpy().tolist()
+        [True, False]
+    """
+    may_have = tf.strings.regex_full_match(text, f"(?s).*(?:{END}).*")  # few do
+
+    def has() -> tf.Tensor:
+        lines = tf.strings.regex_replace(tf.where(may_have, text, ""), f"[{LINE_ENDS}]", "\n")
+        lines = tf.strings.split(lines, "\n")
+        sentences = split_sentences(lines.flat_values)[:, ::2]
+        counts = tf.reduce_sum(tf.cast(tf.not_equal(sentences, ""), tf.int32), axis=1)
+        return tf.reduce_any(lines.with_flat_values(counts > 1), axis=1)
+
+    return tf.cond(tf.reduce_any(may_have), has, lambda: may_have)
 
 
 def marked(text: tf.Tensor, marks: Marks, kept: str = "") -> tf.Tensor:

@@ -14,6 +14,7 @@ rules of a model do not change with the version of Unicode in Python.
 import functools
 import itertools
 import pathlib
+import re
 import sys
 import tempfile
 import unicodedata
@@ -27,6 +28,7 @@ NMT_NFC = "nmt_nfc"
 # A SentencePiece model whose normalizer has this name, and no path to a table.
 _NAME = b"\x1a\x0b" + b"\n\x07nmt_nfc" + b"2\x00"
 LETTERS = CAPITALS + OTHER_LETTERS
+MARKS = ("Mn", "Mc", "Me")
 # The characters of `str.isspace`, in the syntax of Python and RE2.
 WHITE_SPACE = "[\t\n\v\f\r\x1c-\x1f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]"
 _KEPT = {
@@ -96,6 +98,11 @@ def class_of(categories: tuple[str, ...]) -> str:
             parts.append(rf"\x{{{start:X}}}-\x{{{stop - 1:X}}}")
         start = stop
     return "".join(parts)
+
+
+def literal_class_of(categories: tuple[str, ...]) -> str:
+    """`class_of` letters, marks and numbers, as both `re` and RE2 read it."""
+    return re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), class_of(categories))
 
 
 @functools.cache

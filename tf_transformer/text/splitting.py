@@ -11,13 +11,14 @@ from collections.abc import Iterable
 
 from tf_transformer.text.abbreviations import BY_LANGUAGE, OF_ALL
 from tf_transformer.text.capitals import CAPITALS, NUMBERS
-from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, class_of
+from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, literal_class_of
 
 Marks = tuple[tuple[str, str], ...]
 """Patterns and their replacements, applied in order."""
 Rules = tuple[tuple[str, bool], ...]
 """Patterns of a word, NUL, a space, NUL and the next word, and whether a sentence ends there."""
 
+_SPACES = WHITE_SPACE[1:-1]
 _FULL_WIDTH = "。！？｡"  # ends of sentences without a space after them
 MARK = "\0"  # between words and spaces; texts contain no NUL, see `normalization.clean`
 MARKS = (
@@ -35,12 +36,13 @@ CLAUSE_MARKS = (
     (r"([，、；：])([^\x00])", rf"\1{MARK}{MARK}\2"),
 )
 WORD_MARKS = MARKS[:1]
-_LINE_ENDS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
+LINE_ENDS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
 _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
 _CLOSING = f"(?:[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}}*_]|{_TAG})*"
 _STOPS = ".!?…‥؟۔।॥։።" + _FULL_WIDTH
-_HAS_END = re.compile(rf"[{_STOPS}][^\s{_STOPS}]*\s|[{_FULL_WIDTH}{_LINE_ENDS}]")
+# What a text with several sentences has.
+END = rf"[{_STOPS}][^{_SPACES}{_STOPS}]*{WHITE_SPACE}|[{_FULL_WIDTH}]"
 _ANY = r"[^\x00]*"
 
 
@@ -53,14 +55,17 @@ def boundaries(language: str) -> Rules:
     """
     code = re.split("[-_]", language.lower())[0]
     own = BY_LANGUAGE.get(code, OF_ALL)
-    letter, starting = _literal(LETTERS), _literal((*CAPITALS, "Lt", "Lm", "Lo", *NUMBERS))
+    letter, starting = (
+        literal_class_of(LETTERS),
+        literal_class_of((*CAPITALS, "Lt", "Lm", "Lo", *NUMBERS)),
+    )
     before = rf"\x00{_ANY}\x00{_OPENING}"
     initials = rf"(?:[{letter}]\.-?)*[{letter}]"
     starters = _any_of(map(_with_capital, own.starters.split()))
     weak = "|".join([initials, _words(own.others), *["[0-9]{1,2}"] * own.ordinals])
     return (
         (rf"{_ANY}[」』]\x00\x00[ぁ-ん、，]{_ANY}", False),  # Japanese: と or が after a quotation
-        (rf"{_ANY}\x00(?:{_ANY}[{_LINE_ENDS}]{_ANY})?\x00{_ANY}", True),
+        (rf"{_ANY}\x00(?:{_ANY}[{LINE_ENDS}]{_ANY})?\x00{_ANY}", True),
         (rf"\x00{_ANY}\x00{_ANY}|{_ANY}\x00{_ANY}\x00", True),  # space at an end of the text
         (rf"{_OPENING}(?:{_words(own.titles)})\.{before}{_ANY}", False),
         (rf"{_OPENING}(?:{_words(own.before_numbers)})\.{before}[0-9]{_ANY}", False),
@@ -107,18 +112,6 @@ class SentenceSplitter:
         return next((ends for rule, ends in self._rules if rule.fullmatch(place)), False)
 
 
-def has_several_sentences(text: str) -> bool:
-    """Whether a text in any language has more than one sentence.
-
-    Example:
-        >>> has_several_sentences("Tom left. Mary stayed."), has_several_sentences("Mr. T. Smith")
-        (True, False)
-    """
-    if not _HAS_END.search(text):  # most lines: the notices ask for each of them
-        return False
-    return len(list(filter(None, SentenceSplitter().split(text)[::2]))) > 1
-
-
 def marked(text: str, marks: Marks, kept: str = "") -> str:
     """Replaces the patterns of marks in a text, outside of the matches of the pattern `kept`."""
     pieces = re.sub(f"({kept})", rf"{MARK}\1{MARK}", text).split(MARK) if kept else [text]
@@ -139,8 +132,3 @@ def _any_of(words: Iterable[str]) -> str:
 
 def _with_capital(word: str) -> str:
     return word[0].upper() + word[1:]
-
-
-def _literal(categories: tuple[str, ...]) -> str:
-    """The inside of a character class, of letters and numbers, that `re` and RE2 read alike."""
-    return re.sub(r"\\x\{(\w+)\}", lambda code: chr(int(code[1], 16)), class_of(categories))

@@ -315,6 +315,12 @@ class Tokenizer:
         """All pieces, in the order of their ids."""
         return list(map(self.piece, range(self.vocabulary_size)))
 
+    @property
+    def text_pieces(self) -> list[str]:
+        """The pieces that are text: those that are neither bytes nor symbols."""
+        ids = range(UNK_ID + 1, self.vocabulary_size)
+        return [self.piece(i) for i in ids if i not in self.byte_of and not self.is_symbol(i)]
+
     def piece_to_id_or_unknown(self, piece: str) -> int:
         """Returns the id of a piece, or `UNK_ID` if the vocabulary does not have the piece."""
         return self._processor.piece_to_id(piece)

@@ -22,6 +22,7 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, SourceCodec
+from tf_transformer.text.seen_words import seen_words
 from tf_transformer.training.open_options import require_same_options
 from tf_transformer.training.strategy import broadcast, is_chief
 
@@ -64,16 +65,19 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     return data
 
 
+def _is_pair(task: Task) -> bool:
+    return task.only_text and set(task.fields) == set(text_augmentation.FIELDS)
+
+
 def _require_options_of(task: Task, config: Config) -> None:
     """Raises an `InputError` for options of texts that the task does not support."""
     data, name, option, expected = config.data, config.task.name, "", ""
-    is_pair = task.only_text and set(task.fields) == set(text_augmentation.FIELDS)
     if data.bpe_dropout and not task.only_text:
         option, expected = "bpe_dropout", f"Expected 0 for {name}, got {data.bpe_dropout}."
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
-    elif data.augment and not is_pair:
+    elif data.augment and not _is_pair(task):
         kind, rate = next(item for item in asdict(data.augment).items() if item[1])
         option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
     elif data.vocabularies != "shared" and not task.separable:
@@ -228,15 +232,26 @@ def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     """The codec of a new run: learned, or the codec of the run in `train.init_from`."""
-    config = run.config
+    config, before = run.config, []
     if run.origin:
-        return task.reuse_codec(run.origin.codec, stream, config)
-    if config.data.augment:
-        languages = corpora.run_languages(config)
-        stream = text_augmentation.changed_texts(
-            stream, config.data.augment, config.train.seed, languages
-        )
-    return task.train_codec(stream, config)
+        codec = task.reuse_codec(run.origin.codec, stream, config)
+        before = codec.seen_words
+    else:
+        codec = task.train_codec(_changed(stream, config), config)
+    if _is_pair(task) and bool(run.origin) == bool(before):  # else some words are not known
+        sources = (texts[stream.fields.index(task.source)] for texts in _changed(stream, config))
+        codec.seen_words = seen_words(sources, before)
+    return codec
+
+
+def _changed(stream: ExampleStream, config: Config) -> ExampleStream:
+    """The texts of the training as a vocabulary learns from them: with `data.augment`."""
+    if not config.data.augment:
+        return stream
+    languages = corpora.run_languages(config)
+    return text_augmentation.changed_texts(
+        stream, config.data.augment, config.train.seed, languages
+    )
 
 
 def _reader(config: Config, task: Task, codec: Codec) -> Codec:
