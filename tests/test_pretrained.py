@@ -14,7 +14,7 @@ TRANSLATIONS = {
         "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
         "house": "Haus",
         "The map is at https://example.org/map?id=7. It is 5 km from here.": (
-            "Die Karte ist bei https://example.org/map?id=7. Es ist 5 km von hier."
+            "Die Karte ist an https://example.org/map?id=7. Es ist 5 km von hier."
         ),
     },
     "tatoeba-de-en": {
