@@ -99,10 +99,11 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
-        self._pair_notices = self._unseen_words = None
-        if translates:
-            self._pair_notices = PairNotices(scripts_of(codec["target"].text_pieces))
-            self._unseen_words = UnseenWords(codec.seen_words) if codec.seen_words else None
+        self._translates = translates
+        scripts = scripts_of(codec["target"].text_pieces) if translates else []
+        self._pair_notices = PairNotices(scripts)
+        has_words = translates and codec.seen_words
+        self._unseen_words = UnseenWords(codec.seen_words) if has_words else None
         self.kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
@@ -287,14 +288,14 @@ class SearchGraph(text_graph.TextGraph):
         tokens = hypotheses.lengths[:, 0]
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
         texts, scores, *strings = (field[:, :count] for field in (texts, scores, *strings))
-        if self._pair_notices:
+        if self._translates:
             strings.append(self.warnings(text, texts))
         return Predictions(texts, scores, at_limit, tokens, strings)
 
     @property
     def strings(self) -> tuple[str, ...]:
         """The names of the outputs of strings beside the predictions."""
-        names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._pair_notices}
+        names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._translates}
         return tuple(name for name, exists in names.items() if exists)
 
     def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
@@ -317,7 +318,7 @@ class SearchGraph(text_graph.TextGraph):
         copies, strings = copies[:, None], []
         if self.config.word_probabilities:
             strings.append(of_copies(copies))
-        if self._pair_notices:
+        if self._translates:
             is_copy = tf.equal(lengths, 0)
             copied = tf.where(is_copy, text, "")
             strings.append(
@@ -413,7 +414,7 @@ class SearchGraph(text_graph.TextGraph):
         """
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
-        unseen = self.unseen_words(text) if self._unseen_words else None
+        unseen = self.unseen_words(text)
         if self.config.split == "none":
             texts, scores, strings, flags = self._predict_whole(text, given, search, count)
         else:
@@ -431,7 +432,7 @@ class SearchGraph(text_graph.TextGraph):
                 for name, flag in flags.items()
             }
             flags["parts"] = parts.counts
-        if unseen is not None:
+        if self._unseen_words:
             flags[UNSEEN_WORDS] = unseen
             is_unseen = tf.where(tf.equal(unseen, ""), "", Notice.UNSEEN.value)[:, None]
             strings[WARNINGS] += is_unseen
@@ -480,7 +481,12 @@ class SearchGraph(text_graph.TextGraph):
         return texts, scores, named, flags
 
     def unseen_words(self, text: tf.Tensor) -> tf.Tensor:
-        """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,)."""
+        """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,).
+
+        Without a list of seen words, no word is unseen.
+        """
+        if not self._unseen_words:
+            return tf.fill(tf.shape(text), "")
         _, rest = self.codec["source"].split_tag(valid(text))
         return self._unseen_words(self.without_spans(rest))
 

@@ -142,7 +142,7 @@ class TextPredictor(predictor.Predictor):
             call.progress(len(indices), int(batch.tokens.sum()))
         return result
 
-    def _named(self, strings: Iterable[Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+    def _named(self, strings: Iterable[Sequence[bytes]]) -> dict[str, Any]:
         """A row of each of `SearchGraph.strings` by name."""
         return dict(zip(self._graph.strings, strings, strict=True))
 
