@@ -1,11 +1,15 @@
-"""Counts the lines whose translations have all spans of the text, with and without --keep.
+"""Compares the two ways of --keep: the model reads spans as text, or an emoji for each.
 
-    python -m research.kept_spans --run_dir pretrained/tatoeba-en-de --source test_2016_flickr.en
+    python -m research.kept_spans --run_dir pretrained/tatoeba-en-de \
+        --source test_2016_flickr.en --reference test_2016_flickr.de
 
 Puts a random span of each kind into each line of a file: between two words, or tags around a word.
-The times are the medians of several rounds.
+Counts the lines whose translations have all spans, and scores the text around them. Both are those
+of the model alone; with the repair, all lines have their spans. The times are the medians of
+several rounds.
 """
 
+import functools
 import random
 import statistics
 import time
@@ -13,12 +17,16 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import sacrebleu
+import tensorflow as tf
+
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
+from tf_transformer.inference.span_symbols import SpanSymbols
 from tf_transformer.inference.translator import Translator
-from tf_transformer.text.kept_spans import spans
+from tf_transformer.text.kept_spans import spans, without_spans
 
 NONE = "none"
 WARM_UP = 100  # lines before the first round
@@ -91,53 +99,77 @@ KINDS: dict[str, Callable[[str], str]] = {
 }
 
 
-def main(run_dir: str, source: str, lines: int = 1000, rounds: int = 1, output: str = "") -> None:
-    """Prints for each kind how many lines keep their spans, and the seconds.
+def main(
+    run_dir: str, source: str, reference: str, lines: int = 1000, rounds: int = 1, output: str = ""
+) -> None:
+    """Prints for each kind and way how many lines keep their spans, chrF and the seconds.
 
     Args:
         run_dir: a trained run's folder.
         source: file of sentences.
+        reference: file of their translations.
         lines: how many of the file's lines.
         rounds: translations of all lines for the median of the time.
         output: result file to write, for example research/results/kept_spans.json.
     """
-    translators = [Translator.from_run(run_dir, keep=keep) for keep in ([], ["common"])]
-    sentences = first_lines(source, lines)
+    model = functools.partial(Translator.from_run, run_dir, split="none")
+    alone = model(keep=[])
+    ways: dict[str, Callable[[list[str]], list[str]]] = {
+        "none": translation_of(alone),
+        **{way: translation_of(model(keep=["common"], keep_as=way)) for way in ("text", "emoji")},
+    }
+    sentences, references = first_lines(source, lines), first_lines(reference, lines)
     rows: list[dict[str, Any]] = []
     for kind, change in KINDS.items():
         texts = [change(line) for line in sentences]
-        seconds: list[list[float]] = [[], []]
-        outputs: list[list[str]] = [[], []]
-        for translator in translators:
-            translator(texts[:WARM_UP])
+        seconds: dict[str, list[float]] = {way: [] for way in ways}
+        outputs: dict[str, list[str]] = {}
+        for translate in ways.values():
+            translate(texts[:WARM_UP])
         for _ in range(rounds):
-            for side, translator in enumerate(translators):
+            for way, translate in ways.items():
                 start = time.perf_counter()
-                outputs[side] = [translation.text for translation in translator(texts)]
-                seconds[side].append(time.perf_counter() - start)
-        without, kept = outputs
-        right = [has_all(*pair) for pair in zip(texts, without, strict=True)]
-        rows.append(
-            {
-                "kind": kind,
-                "lines": len(texts),
-                "right_without": sum(right),
-                "right": sum(has_all(*pair) for pair in zip(texts, kept, strict=True)),
-                "changed_though_right": sum(
-                    is_right and a != b for is_right, a, b in zip(right, *outputs, strict=True)
-                ),
-                "seconds_without": round(statistics.median(seconds[0]), 2),
-                "seconds": round(statistics.median(seconds[1]), 2),
-            }
+                outputs[way] = translate(texts)
+                seconds[way].append(time.perf_counter() - start)
+        by_model = {"text": outputs["none"], "emoji": through_symbols(alone, texts)}
+        row: dict[str, Any] = {"kind": kind, "lines": len(texts)}
+        for way, translations in by_model.items():
+            row[f"right_{way}"] = count_right(texts, translations)
+        for way in by_model:
+            row[f"repaired_{way}"] = count_right(texts, outputs[way])
+        for way in by_model:
+            around = [" ".join(without_spans(text).split()) for text in outputs[way]]
+            row[f"chrf_{way}"] = round(sacrebleu.corpus_chrf(around, [references]).score, 2)
+        for way in ways:
+            row[f"seconds_{way}"] = round(statistics.median(seconds[way]), 2)
+        rows.append(row)
+        print(of_rows([row], left=1), flush=True)
+    results.save(output, rows, ("tensorflow", "keras", "sacrebleu"))
+
+
+def translation_of(translator: Translator) -> Callable[[list[str]], list[str]]:
+    """The function from lines to their translations."""
+    return lambda texts: [translation.text for translation in translator(texts)]
+
+
+def through_symbols(translator: Translator, texts: list[str]) -> list[str]:
+    """The translations of lines by a model that reads emoji in place of spans, without repair."""
+    symbols = SpanSymbols(["common"])
+    hidden = symbols.hide(tf.constant(texts)).numpy()
+    outputs = [[translation.text] for translation in translator(hidden)]
+    shown = symbols.show(tf.constant(outputs), tf.constant(texts))[:, 0].numpy()
+    return [text.decode() for text in shown]
+
+
+def count_right(texts: list[str], translations: list[str]) -> int:
+    """How many lines have each span as often in their translations."""
+    return sum(
+        all(
+            Counter(spans(translation))[span] == count
+            for span, count in Counter(spans(text)).items()
         )
-        print(of_rows(rows[-1:], left=1), flush=True)
-    results.save(output, rows, ("tensorflow", "keras"))
-
-
-def has_all(text: str, translation: str) -> bool:
-    """Whether each span of a text stands in its translation as often as in the text."""
-    wanted, counts = Counter(spans(text)), Counter(spans(translation))
-    return all(counts[span] == count for span, count in wanted.items())
+        for text, translation in zip(texts, translations, strict=True)
+    )
 
 
 if __name__ == "__main__":

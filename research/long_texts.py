@@ -43,7 +43,7 @@ def main(
 
     rows: list[dict[str, str | float]] = []
     for run_dir in run_dirs.split(","):
-        whole = Translator.from_run(run_dir)
+        whole = Translator.from_run(run_dir, split="none")
         splitting = Translator.from_run(run_dir, split="sentences")
         alone = [best.text for best in whole(texts)]
         for name, space in (("space", " "), ("empty line", "\n\n")):

@@ -195,7 +195,21 @@ def texts_of_docx(content):
     return [paragraph.text for paragraph in docx.Document(io.BytesIO(content)).paragraphs]
 
 
+# --- txt -------------------------------------------------------------------------------------
+
+
+def make_text(texts):
+    return "\r\n".join(["", *(f"  {text}" for text in texts), ""]).encode()
+
+
+def texts_of_text(content):
+    first, *lines, last = content.decode().split("\r\n")
+    assert (first, last) == ("", "")
+    return [line.removeprefix("  ") for line in lines]
+
+
 CASES = {  # ending: how to make a document, how to read its texts, packages that this needs
+    ".txt": (make_text, texts_of_text, ()),
     ".md": (make_markdown, texts_of_markdown, ("markdown_it", "lxml")),
     ".html": (make_html, texts_of_html, ("lxml",)),
     ".srt": (make_srt, texts_of_srt, ()),

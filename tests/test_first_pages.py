@@ -141,7 +141,7 @@ def test_commands_run_in_order_in_a_fresh_clone(pages, origin, machine, tmp_path
             values = {"origin": origin, "port": port, "python": sys.executable}
             printed = run_page(page, folder, machine, values)
             if "train station" in PAGES[page]:
-                assert "\nWo ist der Bahnhof?\n" in printed, page
+                assert "\nWo ist der Bahnhof?" in printed, page
     finally:
         shutil.rmtree(clone / ".venv", ignore_errors=True)
 

@@ -13,6 +13,9 @@ TRANSLATIONS = {
         "Where is the train station?": "Wo ist der Bahnhof?",
         "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
         "house": "Haus",
+        "The map is at https://example.org/map?id=7. It is 5 km from here.": (
+            "Die Karte ist bei https://example.org/map?id=7. Es ist 5 km von hier."
+        ),
     },
     "tatoeba-de-en": {
         "Ich bin müde.": "I'm tired.",

@@ -37,13 +37,16 @@ def train() -> str:
     return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
 
 
-def stranger() -> str:
-    """The classes of unusual input, each field by the model without and with `data.augment`."""
-    without, with_changes = (rows_of(name) for name in ("stranger_before", "stranger"))
+def stranger(*names: str) -> str:
+    """The classes of unusual input; each field has the values of all result files."""
     rows = [
-        {"class": old["class"]}
-        | {name: [old[name], new[name]] for name in STRANGER if isinstance(old[name], float | int)}
-        for old, new in zip(without, with_changes, strict=True)
+        {"class": of_class[0]["class"]}
+        | {
+            name: [row[name] for row in of_class]
+            for name in STRANGER
+            if isinstance(of_class[0][name], float | int)
+        }
+        for of_class in zip(*map(rows_of, names), strict=True)
     ]
     return of_rows(rows, STRANGER, left=1)
 
@@ -327,8 +330,8 @@ OWN: dict[str, Renderer] = {
     "train_base_bfloat16": fields_of("train_base_bfloat16", TRAINING),
     "student": fields_of("student_multi30k", STUDENT),
     "student_tatoeba": fields_of("student_tatoeba", STUDENT),
-    "stranger": stranger,
-    "stranger_de_en": fields_of("stranger_de_en", STRANGER),
+    "stranger": partial(stranger, "stranger_before", "stranger_off", "stranger"),
+    "stranger_de_en": partial(stranger, "stranger_de_en_off", "stranger_de_en"),
     "serving_load": fields_of(
         "serving_load",
         {

@@ -40,6 +40,7 @@ THREADS = 2
 BATCH = 128  # lines
 BATCH_TOKENS = 2048  # of CTranslate2
 ALONE = 100  # sentences that a pass also translates one after the other
+WHOLE = {"split": "none", "keep": ()}  # CTranslate2 has neither option
 STUDENT = ("student", "student_xla")  # systems, and the folders of its exports
 Translate = Callable[[Sequence[str]], list[str]]
 
@@ -141,7 +142,7 @@ def export(run_dir: str, folder: str, beam_size: int) -> None:
     from tf_transformer.export import to_ctranslate2
     from tf_transformer.inference.translator import Translator
 
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
     for jit_compile in (False, True):
         translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
     to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
@@ -165,7 +166,7 @@ def export_marian(run_dir: str, folder: str, beam_size: int) -> bool:
     from benchmarks.translations import marian_run
     from tf_transformer.inference.translator import Translator
 
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
     if not marian_run.is_supported(translator):
         return False
     marian_run.save(translator, f"{folder}/marian")
@@ -217,7 +218,7 @@ def _command(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`translate.py`, started anew for each text."""
     program = [sys.executable, "-m", "tf_transformer.commands.main", "translate"]
     options = ["--run_dir", run_dir, "--beam_size", str(beam_size)]
-    options += ["--batch_size", str(BATCH)]
+    options += ["--batch_size", str(BATCH), "--split", "none", "--keep", "[]"]
 
     def translate(lines: Sequence[str]) -> list[str]:
         text = "".join(f"{line}\n" for line in lines)
@@ -233,7 +234,7 @@ def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
     from tf_transformer.machine.threads import use_one_thread_per_batch
 
     use_one_thread_per_batch(THREADS)
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH)
+    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
     return lambda lines: [prediction.text for prediction in translator(lines)]
 
 

@@ -9,7 +9,8 @@ the spans that the translations have, and the numbers of loops and of empty tran
 import itertools
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.harness import results
@@ -22,13 +23,19 @@ _STUTTER = re.compile(r"(.{1,12}?)\1{4,}")
 _REPEATED = 3  # times that a loop has the same two words
 
 
-def main(run_dir: str, lines: str, beam_size: int = 4, output: str = "", texts: str = "") -> None:
+def main(
+    run_dir: str,
+    lines: str,
+    decode: Mapping[str, Any] = MappingProxyType({}),
+    output: str = "",
+    texts: str = "",
+) -> None:
     """Prints the scores of all classes, and of the kinds of classes with several.
 
     Args:
         run_dir: a trained run's folder.
         lines: the set, a file that `stranger` has written.
-        beam_size: beam size of the search.
+        decode: options of the search, such as {split: none}; others are those of the run.
         output: result file to write, like benchmarks/results/stranger.json.
         texts: file for the translations, one per line; empty: none.
     """
@@ -36,7 +43,7 @@ def main(run_dir: str, lines: str, beam_size: int = 4, output: str = "", texts: 
     from tf_transformer.inference.translator import Translator
 
     rows = read(lines)
-    translator = Translator.from_run(run_dir, beam_size=beam_size)
+    translator = Translator.from_run(run_dir, **decode)
     translations = [prediction.text for prediction in translator([row.source for row in rows])]
     if texts:
         write_whole(texts, "".join(f"{' '.join(text.split())}\n" for text in translations))
@@ -46,7 +53,7 @@ def main(run_dir: str, lines: str, beam_size: int = 4, output: str = "", texts: 
     print(of_rows(classes, left=1))
     print(of_rows(of_kinds, left=1))
     packages = ("tensorflow", "keras", "sacrebleu")
-    results.save(output, classes, packages, summary={"beam": beam_size, "kinds": of_kinds})
+    results.save(output, classes, packages, summary={"decode": dict(decode), "kinds": of_kinds})
 
 
 def scored(

@@ -183,9 +183,11 @@ OWN: dict[str, Renderer] = {
     "kept_spans": fields_of(
         "kept_spans",
         {
-            **{"kind": "spans", "lines": "lines", "right_without": "all spans, without `--keep`"},
-            **{"right": "with", "changed_though_right": "changed though right"},
-            **{"seconds_without": "seconds, without", "seconds": "with"},
+            **{"kind": "spans", "lines": "lines"},
+            **{"right_text": "kept by the model, text", "right_emoji": "emoji"},
+            **{"repaired_text": "repaired, text", "repaired_emoji": "emoji"},
+            **{"chrf_text": "chrF, text", "chrf_emoji": "emoji", "seconds_none": "seconds, none"},
+            **{"seconds_text": "text", "seconds_emoji": "emoji"},
         },
     ),
     "language_models": lambda: of_rows(rows_of("language_models"), left=1),
@@ -201,6 +203,15 @@ OWN: dict[str, Renderer] = {
         left=2,
     ),
     "layer_complexity.paths": lambda: of_rows(read("layer_complexity")["paths"], left=2),
+    "learned_symbols": fields_of(
+        "learned_symbols",
+        {
+            **{"kind": "spans", "lines": "lines", "right_text": "kept, text"},
+            **{"right_emoji": "emoji", "right_symbols": "symbols", "chrf_text": "chrF, text"},
+            **{"chrf_emoji": "emoji", "chrf_symbols": "symbols", "seconds_text": "seconds, text"},
+            **{"seconds_emoji": "emoji", "seconds_symbols": "symbols"},
+        },
+    ),
     "long_sequences": fields_of(
         "long_sequences",
         {
@@ -276,6 +287,14 @@ OWN: dict[str, Renderer] = {
             **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
         },
         left=3,
+    ),
+    "long_sentences": fields_of(
+        "long_sentences",
+        {
+            **{"tokens": "tokens", "sentences": "sentences", "chrf_1024": "whole"},
+            **{"chrf_96": "96", "chrf_64": "64", "chrf_48": "48", "chrf_32": "32"},
+        },
+        left=1,
     ),
     "scaling": fields_of("scaling", FORMULAS, left=3),
     "scaling.trainings": lambda: of_rows(read("scaling")["trainings"], left=1),

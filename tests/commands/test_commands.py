@@ -313,7 +313,7 @@ def test_a_report_lists_the_first_lines():
     for first in (0, 600):
         step([str(number) for number in range(first, 3000 if first else 600)], progress=None)
     numbers = "1,000 lines (3, 6, 9, 12, 15, 18, 21, 24, 27, 30, ...)"
-    assert step.report() == f"empty output (try --min_length 1): {numbers}\n"
+    assert step.report.text() == f"empty output (try --min_length 1): {numbers}\n"
 
 
 def test_a_closed_pipe_gives_no_traceback(run):
@@ -410,13 +410,6 @@ def test_scoring_refuses_options_of_translating(run, other):
     message = r"--score_target translates nothing\. Leave out --prefixes, --n_best_output and"
     with pytest.raises(InputError, match=message):
         translate.main(str(run), score_target="a", **{other: "b"})
-
-
-@pytest.mark.parametrize("output", ["alignments_output", "attention_output"])
-def test_outputs_about_whole_lines_are_refused_with_sentences(run, output, tmp_path):
-    message = r"are for whole lines\. Leave them out, or give --split none"
-    with pytest.raises(InputError, match=message):
-        translate.main(str(run), split="sentences", **{output: str(tmp_path / "a.html")})
 
 
 def test_files_are_checked_before_the_model_is_loaded(tmp_path):

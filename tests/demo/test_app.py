@@ -1,56 +1,22 @@
 """Requests: answers, limits, broken input, overload, and many at once."""
 
 import asyncio
+import base64
 import contextlib
+import importlib
 import json
 import re
-import threading
 
 import httpx
 import pytest
+from capital_model import Upper
+from document_cases import CASES, upper
 
-from tf_transformer.demo import app
-from tf_transformer.errors import InputError
+from tf_transformer.demo import app, uploads
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
-from tf_transformer.serving.models import Control, Field
 
 SCRIPT = "<script>alert(1)</script> & <b>"
-
-
-class Upper:
-    """A model that answers in capitals, with its options."""
-
-    name = "upper"
-    languages = ("en", "de")
-    limits = "It only shouts."
-    samples = ()
-    can_align = True
-    controls = {  # noqa: RUF012
-        "beam_size": Control("Beam size", 4, 1, 10, 1),
-        "length_penalty": Control("Length penalty", 0.6, 0, 2, 0.1),
-    }
-    fields = {  # noqa: RUF012
-        "prefix": Field("Start", "prefixes", ()),
-        "target_tag": Field("Language", "target_tags", [">>deu<<", ">>nld<<"]),
-    }
-
-    def __init__(self):
-        self.batches = []
-        self.go = threading.Event()
-        self.go.set()
-
-    def n_best(self, texts, options):
-        self.go.wait(10)
-        self.batches.append(len(texts))
-        if "unreachable" in texts:
-            raise InputError("no answer from the model.")
-        if "defect" in texts:
-            raise ZeroDivisionError
-        return [[Prediction(text.upper(), -1.0), Prediction(str(options), -2.0)] for text in texts]
-
-    def align(self, pairs, options):
-        return [[[len(text), len(prediction), *options]] for text, prediction in pairs]
 
 
 class Lower(Upper):
@@ -115,7 +81,7 @@ def test_a_thousand_requests_at_once_get_their_own_lines_from_few_batches(model)
             )
 
     assert [best(answer) for answer in asyncio.run(ask())] == [[f"LINE {n}"] for n in range(1000)]
-    assert sum(model.batches) == 1000
+    assert sum(map(len, model.batches)) == 1000
     assert len(model.batches) < 100
 
 
@@ -237,23 +203,26 @@ def test_forms_of_other_sites_are_refused(client):
     assert response.status_code == 415
 
 
-def test_options_are_rounded_to_steps_and_defaults_are_left_out(client):
+@pytest.fixture
+def options(client, model):
+    """The options that the model gets with a request."""
+
     def options(**given):
-        lines = client.post("/translate", json={"texts": ["a"], **given}).json()["lines"]
-        return lines[0][1]["text"]
+        assert best(client.post("/translate", json={"texts": ["a"], **given})) == ["A"]
+        return model.options
 
-    assert options() == options(beam_size=4, length_penalty=0.6) == "()"
-    assert options(beam_size=4, length_penalty=0.30001) == "(('length_penalty', 0.3),)"
-    assert options(beam_size=1.2, length_penalty=2) == "(('beam_size', 1), ('length_penalty', 2.0))"
+    return options
 
 
-def test_inputs_of_the_texts_are_options_and_empty_ones_are_left_out(client):
-    def options(**given):
-        lines = client.post("/translate", json={"texts": ["a"], **given}).json()["lines"]
-        return lines[0][1]["text"]
+def test_options_are_rounded_to_steps_and_defaults_are_left_out(options):
+    assert options() == options(beam_size=4, length_penalty=0.6) == ()
+    assert options(beam_size=4, length_penalty=0.30001) == (("length_penalty", 0.3),)
+    assert options(beam_size=1.2, length_penalty=2) == (("beam_size", 1), ("length_penalty", 2.0))
 
-    assert options(prefix="", target_tag="") == "()"
-    expected = "(('beam_size', 1), ('prefix', ' né '), ('target_tag', '>>nld<<'))"
+
+def test_inputs_of_the_texts_are_options_and_empty_ones_are_left_out(client, options):
+    assert options(prefix="", target_tag="") == ()
+    expected = (("beam_size", 1), ("prefix", " né "), ("target_tag", ">>nld<<"))
     assert options(target_tag=">>nld<<", prefix=" né ", beam_size=1) == expected
     pair = {"texts": ["a"], "predictions": ["b"], "prefix": "", "target_tag": ">>nld<<"}
     weights = client.post("/align", json=pair).json()["weights"]
@@ -301,3 +270,97 @@ def test_a_request_names_the_model_by_its_place(client):
         refused = client.post("/translate", json={"model": place, "texts": ["aB"]})
         assert refused.status_code == 400
         assert "Expected 0 to 1 as model, got" in refused.json()["error"]
+
+
+# --- documents ---------------------------------------------------------------------------------
+
+
+def translate(client, name, content, **given):
+    """The lines of an answer to a document."""
+    body = {"name": name, "content": base64.b64encode(content).decode(), **given}
+    response = client.post("/document", json=body)
+    assert response.status_code == 200, response.text
+    return [json.loads(line) for line in response.text.splitlines()]
+
+
+@pytest.mark.parametrize("ending", CASES)
+def test_a_document_of_each_format_comes_back_translated(client, ending):
+    make, texts_of, packages = CASES[ending]
+    for package in packages:
+        pytest.importorskip(package)
+    texts = ["one", "two and three", "four"]
+    *_, last = translate(client, f"in{ending}", make(texts))
+    assert texts_of(base64.b64decode(last["content"])) == upper(texts)
+    assert (last["texts"], last["lost"], last["notices"]) == (3, 0, {})
+
+
+def test_lines_of_an_answer_tell_its_progress(client, model):
+    content = "\n".join(f"line {n}" for n in range(70)).encode()
+    *lines, last = translate(client, "a.txt", content, prefix="x", beam_size=2)
+    assert lines == [{"done": done, "texts": 70} for done in (0, 32, 64)]
+    assert base64.b64decode(last["content"]) == content.upper()
+    assert [len(batch) for batch in model.batches] == [32, 32, 6]
+    assert model.options == (("beam_size", 2), ("prefix", "x"))
+    (last,) = translate(client, "a.txt", b"17\n")
+    assert base64.b64decode(last["content"]) == b"17\n"
+
+
+def test_an_answer_counts_lost_tags_and_notices(client, model):
+    page = f"<p>A <b>b</b> {'c' * 50}</p>".encode()
+    model.best = lambda text: "EINS"
+    *_, last = translate(client, "a.html", page)
+    assert base64.b64decode(last["content"]) == b"<p>EINS<b></b></p>"
+    assert (last["lost"], last["notices"]) == (1, {"length_limit": 1})
+
+
+def test_a_model_that_fails_ends_the_answer_with_an_error(client):
+    *_, last = translate(client, "a.txt", b"one\nunreachable\n")
+    assert last == {"error": "no answer from the model."}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "message"),
+    [
+        ({"content": ""}, 400, "Expected the name of a document as name, got null."),
+        ({"name": "a.txt", "content": "?"}, 400, "Expected a document in base64 as content."),
+        ({"name": "a.txt", "content": 1}, 400, "Expected a document in base64 as content."),
+        ({"name": "a.pdf", "content": ""}, 400, "a.pdf is no document: expected the ending .txt"),
+        ({"name": "a.docx", "content": "YQ=="}, 400, "a.docx cannot be translated: it is not a"),
+        ({"name": "a.txt", "content": "/w=="}, 400, "a.txt is not UTF-8: it has the byte 0xff."),
+        ({"name": "a.txt", "content": "", "x": 1}, 400, 'This model has no option "x".'),
+    ],
+)
+def test_what_is_no_document_is_an_error(client, body, status, message):
+    pytest.importorskip("lxml")
+    response = client.post("/document", json=body)
+    assert response.status_code == status
+    assert message in response.json()["error"]
+
+
+def test_documents_have_limits(client, monkeypatch):
+    pytest.importorskip("docx")
+    content = CASES[".docx"][0](["one"])
+    body = {"name": "a.docx", "content": base64.b64encode(content).decode()}
+    for name, limit, status, message in (
+        ("UNPACKED", 1000, 400, "a.docx cannot be translated: its parts have"),
+        (
+            "UPLOAD",
+            1000,
+            413,
+            f"The file has {len(content):,} bytes; at most 1,000 are translated.",
+        ),
+    ):
+        monkeypatch.setattr(uploads, name, limit)
+        response = client.post("/document", json=body)
+        assert response.status_code == status
+        assert message in response.json()["error"]
+
+
+def test_a_missing_package_is_an_error_with_the_extra(client, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    response = client.post("/document", json={"name": "a.docx", "content": ""})
+    assert response.status_code == 400
+    assert "pip install 'tf_transformer[documents]'" in response.json()["error"]

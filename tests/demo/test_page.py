@@ -15,6 +15,7 @@ from tf_transformer.commands.demo import load
 from tf_transformer.commands.web_server import listen
 from tf_transformer.demo.app import PAGE, make_app
 from tf_transformer.inference.predictor import Prediction
+from tf_transformer.serving.models import TextModel
 
 pytestmark = pytest.mark.browser
 
@@ -27,11 +28,11 @@ def translator(browser):  # without a browser no model is loaded
     return load("", "", "", "", "", "float32")[0]
 
 
-class Reversed:
+class Reversed(TextModel):
     """A second model, which reverses each line."""
 
     name, languages, limits = "mirror", ("de", "en"), "It reverses each line."
-    samples, controls, fields, can_align = ("abc",), {}, {}, False
+    samples = ("abc",)
 
     def n_best(self, texts, options):
         return [[Prediction(text[::-1], -1.0)] for text in texts]
@@ -73,7 +74,7 @@ class Page:
         self.driver.get(self.url)
         self.driver.execute_script("sessionStorage.clear()")
         self.driver.get(self.url)
-        self.set_size(1100, 800)
+        self.set_size(1100, 900)
         self.set_scheme("light")
         self.until(lambda: self.driver.title != "Translate")
         return self
@@ -286,34 +287,79 @@ def test_an_alternative_replaces_the_translation(page):
     assert page.all("#n_best button")[1].get_attribute("aria-pressed") == "true"
 
 
-def test_a_file_is_translated_and_can_be_downloaded(page, translator, tmp_path):
-    lines = [f"{FIRST} {n}" if n % 7 else "" for n in range(70)]
-    (tmp_path / "in.txt").write_text("\r\n".join(lines) + "\r\n", "utf-8")
-    page.one("#file").send_keys(str(tmp_path / "in.txt"))
+def downloaded(page, folder, name):
+    """The content of the translated document, after a click on its link."""
     page.until(lambda: page.one("#download").is_displayed())
-    assert page.texts("#file_state") == ["70 lines of in.txt are translated."]
-    behavior = {"behavior": "allow", "downloadPath": str(tmp_path / "downloads")}
+    behavior = {"behavior": "allow", "downloadPath": str(folder)}
     page.driver.execute_cdp_cmd("Browser.setDownloadBehavior", behavior)
     page.one("#download").click()
-    downloaded = tmp_path / "downloads" / "in.translated.txt"
-    page.until(downloaded.is_file)
-    assert downloaded.read_text("utf-8").split("\n") == [*best(translator, *lines), ""]
+    page.until((folder / name).is_file)
+    return (folder / name).read_bytes()
+
+
+def test_a_document_is_translated_and_can_be_downloaded(page, translator, tmp_path):
+    lines = [f"{FIRST} {n}" if n % 7 else "" for n in range(70)]
+    (tmp_path / "in.txt").write_text("\r\n".join(lines) + "\r\n", "utf-8")
+    shown = page.one("#file").get_attribute("accept").split(",")
+    assert {".docx", ".txt", ".md", ".html", ".srt", ".po", ".xliff", ".tmx", ".json"} <= {*shown}
+    page.one("#file").send_keys(str(tmp_path / "in.txt"))
+    content = downloaded(page, tmp_path / "downloads", "in.translated.txt").decode()
+    assert page.texts("#file_state") == ["60 texts of in.txt are translated."]
+    rows = translator.n_best_of_document([line for line in lines if line], ())
+    translations = iter(row[0].text for row in rows)
+    assert content.split("\r\n") == [*(line and next(translations) for line in lines), ""]
+
+
+def test_a_document_can_be_dropped_on_the_page(page, screenshots, tmp_path):
+    """While it is translated, the page tells the progress."""
+    drop = """const data = new DataTransfer();
+        data.items.add(new File([arguments[0]], "in.html"));
+        for (const name of ["dragover", "drop"])
+          document.dispatchEvent(new DragEvent(name, {dataTransfer: data, cancelable: true}))"""
+    states = """window.states = [];
+        new MutationObserver(() => states.push($("file_state").textContent))
+          .observe($("file_state"), {childList: true})"""
+    items = "".join(f"<li><b>{FIRST}</b> No. {n}</li>" for n in range(40))
+    page.driver.execute_script(states)
+    page.driver.execute_script(drop, f"<html lang=en><ul>{items}</ul></html>")
+    content = downloaded(page, tmp_path, "in.translated.html").decode()
+    assert (content.count("<li><b>"), content.count('<html lang="de">')) == (40, 1)
+    assert page.driver.execute_script("return states") == [
+        *("Reading in.html", "0 of 40 texts of in.html", "32 of 40 texts of in.html"),
+        "40 texts of in.html are translated.",
+    ]
+    assert not page.all("#documents.target")
+    for width in (1100, 360):
+        page.set_size(width, 900)
+        page.set_size(width, page.driver.execute_script("return document.body.scrollHeight"))
+        page.driver.save_screenshot(str(screenshots / f"demo_document_{width}.png"))
+        assert page.driver.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_a_document_can_be_canceled(page, tmp_path):
+    (tmp_path / "in.txt").write_text("\n".join(f"{FIRST} {n}" for n in range(500)), "utf-8")
+    page.one("#file").send_keys(str(tmp_path / "in.txt"))
+    page.until(lambda: page.texts("#file_state")[0].endswith(" of 500 texts of in.txt"))
+    page.one("#cancel").click()
+    page.until(lambda: page.texts("#file_state") == ["Canceled."])
+    assert not any(page.one(name).is_displayed() for name in ("#progress", "#cancel", "#download"))
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("name", "content", "message"),
     [
-        (b"\xff\xfeo\0n\0e\0", "not UTF-8"),
-        (b"", "empty"),
-        (b"fine\n" + b"a" * 2001, "Line 2 has 2001 characters; at most 2000"),
-        (b"a\n" * 2**21 + b"a", "The file has 4,194,305 bytes; at most 4,194,304"),
+        ("bad.txt", b"\xff\xfeo\0n\0e\0", "bad.txt is UTF-16; expected UTF-8"),
+        ("bad.pdf", b"", "bad.pdf is no document: expected the ending .txt, .md"),
+        ("bad.json", b"{", "bad.json cannot be translated: it is not JSON"),
+        ("bad.txt", b"a\n" * 2**23 + b"a", "The file has 16,777,217 bytes; at most 16,777,216"),
     ],
 )
-def test_a_bad_file_has_a_clear_error(page, tmp_path, content, message):
-    (tmp_path / "bad.txt").write_bytes(content)
-    page.one("#file").send_keys(str(tmp_path / "bad.txt"))
+def test_a_bad_file_has_a_clear_error(page, tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    page.one("#file").send_keys(str(tmp_path / name))
     page.until(lambda: message in page.texts("#file_state")[0])
     assert not page.one("#download").is_displayed()
+    assert all("a status of 400" in entry["message"] for entry in page.log())
 
 
 def test_the_keyboard_reaches_everything(page, translator):

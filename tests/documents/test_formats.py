@@ -14,7 +14,14 @@ import pytest
 from document_cases import CASES, upper
 from hypothesis import given
 
-from tf_transformer.documents import FORMATS, Options, is_document, read_document, translated
+from tf_transformer.documents import (
+    FORMATS,
+    Options,
+    is_document,
+    read_content,
+    read_document,
+    translated,
+)
 from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -71,7 +78,7 @@ def test_texts_stay_in_number_and_order(case, tmp_path):
     check()
 
 
-@pytest.mark.parametrize("ending", [".md", ".html", ".srt", ".json"])
+@pytest.mark.parametrize("ending", [".txt", ".md", ".html", ".srt", ".json"])
 def test_a_document_whose_texts_are_equal_keeps_each_byte(ending, tmp_path):
     for package in CASES[ending][2]:
         pytest.importorskip(package)
@@ -154,6 +161,12 @@ def test_a_broken_file_is_an_error_with_its_name_and_advice(ending, tmp_path):
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(InputError, match="is not a file"):
         read_document(tmp_path / "missing.json")
+
+
+@pytest.mark.parametrize("name", ["a.pdf", "a", "docx"])
+def test_a_name_without_the_ending_of_a_format_is_an_error(name):
+    with pytest.raises(InputError, match=rf"{name} is no document: .* \.md, .*\.docx"):
+        read_content(b"", name)
 
 
 def test_a_missing_package_is_an_error_with_the_extra(tmp_path, monkeypatch):

@@ -3,12 +3,14 @@
 import io
 import pathlib
 import re
+import zipfile
 
 import pytest
-from document_cases import upper
+from document_cases import CASES, upper
 
 from tf_transformer.documents import Options, read_document, translated
 from tf_transformer.documents.subtitles import divided
+from tf_transformer.errors import InputError
 
 OPTIONS = Options("en", "de")
 
@@ -112,7 +114,7 @@ def test_html_keeps_scripts_code_and_what_says_no(translate):
     assert texts == [
         "A & b",
         'A "tip"',
-        "Hello <a>big</a> world,<b/> <c>the <d>link</d></c> ©.",
+        "Hello <a>big</a> world, <b/> <c>the <d>link</d></c> ©.",
         "<a/> is <b/> good",
         "A picture",
         "One",
@@ -199,10 +201,48 @@ def test_texts_are_divided_in_proportion(text, weights, parts):
 # --- po --------------------------------------------------------------------------------------
 
 
+SLOVENE = "(n%100==1 ? 1 : n%100==2 ? 2 : n%100==3 || n%100==4 ? 3 : 0)"
+
+
+@pytest.mark.parametrize(
+    ("header", "language", "forms"),
+    [
+        ("nplurals=2; plural=(n != 1);", "de", ["file", "files"]),
+        ("nplurals=2; plural=n>1", "fr", ["file", "files"]),
+        ("nplurals=1; plural=0;", "ja", ["files"]),
+        (f"nplurals=4; plural={SLOVENE};", "sl", ["files", "file", "files", "files"]),
+        ("nplurals=INTEGER; plural=EXPRESSION;", "pl", ["file", "files", "files"]),
+        ("", "zh-Hant", ["files"]),
+        ("", "", ["file", "files"]),
+    ],
+)
+def test_po_gets_the_plural_forms_of_its_language(translate, header, language, forms):
+    """As babel, which has the table of CLDR, and polib read them."""
+    polib = pytest.importorskip("polib")
+    babel = pytest.importorskip("babel.messages.pofile")
+    content = (
+        f'msgid ""\nmsgstr ""\n"Plural-Forms: {header}\\n"\n\n'
+        'msgid "file"\nmsgid_plural "files"\nmsgstr[0] ""\nmsgstr[1] ""\nmsgstr[2] ""\n'
+    )
+    options = Options("en", language)
+    _, result = translate(".po", content, options=options)
+    (message,) = polib.pofile(result)
+    assert [*message.msgstr_plural.values()] == [form.upper() for form in forms]
+    (_, message) = babel.read_po(io.StringIO(result), ignore_obsolete=True, abort_invalid=True)
+    assert message.string == tuple(form.upper() for form in forms)
+
+
+def test_wrong_plural_forms_are_an_error(translate):
+    pytest.importorskip("polib")
+    content = 'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=2; plural=n n;\\n"\n'
+    with pytest.raises(InputError, match=r"its plural forms are wrong: .* Correct 'nplurals=2"):
+        translate(".po", content)
+
+
 def test_po_gets_fuzzy_forms_and_keeps_translations(translate):
     polib = pytest.importorskip("polib")
     content = (
-        'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=3; plural=0;\\n"\n\n'
+        'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=3; plural=n<4?n-1:2;\\n"\n\n'
         '#, c-format\nmsgid "%d file\\n"\nmsgid_plural "%d files\\n"\n'
         'msgstr[0] ""\nmsgstr[1] ""\n\n'
         'msgid "done"\nmsgstr "fertig"\n\n#, fuzzy\nmsgid "guess"\nmsgstr "alt"\n'
@@ -299,14 +339,47 @@ def test_tmx_gets_a_variant(translate):
     assert "<!DOCTYPE tmx" in result
 
 
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [
+        (".xliff", '<x id="1" ctype="lb"/>'),
+        (".xlf", '<ph id="1" type="fmt" subType="xlf:lb"/>'),
+        (".tmx", '<ph x="1" type="lb">&lt;br/&gt;</ph>'),
+    ],
+)
+def test_the_code_of_a_line_break_divides_words(translate, ending, code):
+    pytest.importorskip("lxml")
+    content = CASES[ending][0](["CODE"]).decode().replace("CODE", f"One{code}two")
+    texts, result = translate(ending, content)
+    assert texts == ["One <a/> two"]
+    assert f"ONE{code}TWO</" in result
+
+
 @pytest.mark.parametrize("ending", [".xliff", ".tmx"])
 def test_entities_are_refused(translate, ending):
     pytest.importorskip("lxml")
-    with pytest.raises(ValueError, match="it uses entities"):
-        translate(ending, '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>')
+    for content in ("<a>&b;</a>", '<a c="&b;"/>', "<a/>"):
+        with pytest.raises(InputError, match="it uses entities"):
+            translate(ending, f'<!DOCTYPE a [<!ENTITY b "c">]>{content}')
+    # No other file is read.
+    with pytest.raises(InputError, match="it uses entities"):
+        translate(ending, '<!DOCTYPE a SYSTEM "http://localhost/a.dtd"><a>&b;</a>')
 
 
 # --- docx ------------------------------------------------------------------------------------
+
+
+def test_a_word_document_whose_parts_are_too_large_is_an_error(translate):
+    docx = pytest.importorskip("docx")
+    content = io.BytesIO()
+    docx.Document().save(content)
+    with zipfile.ZipFile(content) as archive:
+        size = sum(info.file_size for info in archive.infolist())
+    assert translate(".docx", content.getvalue(), options=Options(unpacked_bytes=size))[0] == []
+    with pytest.raises(
+        InputError, match=f"its parts have {size:,} bytes; at most {size - 1:,} are"
+    ):
+        translate(".docx", content.getvalue(), options=Options(unpacked_bytes=size - 1))
 
 
 def add_field(paragraph, shape):
@@ -340,6 +413,8 @@ def test_word_keeps_formats_links_fields_and_tables(translate):
     run = document.add_paragraph("Left\tRight\nlast").add_run(" link")
     link.append(run._r)
     document.paragraphs[1]._p.append(link)
+    document.add_paragraph("New").runs[0].add_break(docx.enum.text.WD_BREAK.PAGE)
+    document.paragraphs[2].add_run("page")
     document.add_table(1, 1).cell(0, 0).text = "Cell"
     document.sections[0].header.paragraphs[0].text = "Header"
     content = io.BytesIO()
@@ -347,7 +422,8 @@ def test_word_keeps_formats_links_fields_and_tables(translate):
     texts, result = translate(".docx", content.getvalue())
     assert texts == [
         "Hello <a>big</a> world, page <b>3</b>.",
-        *("Left", "Right", "last<a> link</a>", "Cell", "Header"),
+        "Left <a/> Right <b/> last<c> link</c>",
+        *("New", "page", "Cell", "Header"),
     ]
     document = docx.Document(io.BytesIO(result))
     first, second = document.paragraphs[:2]
@@ -356,6 +432,8 @@ def test_word_keeps_formats_links_fields_and_tables(translate):
     kinds = re.findall(r'fldCharType="(\w+)"', first._p.xml)
     assert kinds == ["begin", "separate", "end"]
     assert second.text == "LEFT\tRIGHT\nLAST LINK"
+    assert document.paragraphs[2].text == "NEWPAGE"
+    assert '<w:br w:type="page"/>' in document.paragraphs[2]._p.xml
     assert second.hyperlinks[0].text == " LINK"
     assert document.tables[0].cell(0, 0).text == "CELL"
     assert document.sections[0].header.paragraphs[0].text == "HEADER"

@@ -8,7 +8,7 @@ from hypothesis import given
 from tf_transformer.documents.segments import Code, Segment, without_layout
 
 WORD = st.sampled_from(["one", " two ", "x < y", "<b>", "<a>", "</A>", "<a/>", "\n"])
-ALONE = st.builds(Code, st.sampled_from(["alone", "value"]), st.integers(), st.none())
+ALONE = st.builds(Code, st.sampled_from(["alone", "break", "value"]), st.integers(), st.none())
 
 
 @st.composite
@@ -88,6 +88,15 @@ def test_layout_and_pairs_around_the_words_are_outside():
     assert [*before, *after] == [line, pair[0], image, pair[1], " ", line]
     value = Code("value", "%s")
     assert without_layout([pair[0], value, " words", pair[1]])[1] == [value, " words"]
+
+
+def test_spaces_stand_around_the_tag_of_a_break():
+    segment = Segment(["one", Code("break", 1), "two ", Code("break", 2), " three"])
+    assert segment.text == "one <a/> two <b/> three"
+    for translation in ("eins <a/> zwei <b/> drei", "eins<a/>zwei <b/> drei"):
+        items, _ = segment.restored(translation)
+        contents = [item if isinstance(item, str) else item.content for item in items]
+        assert contents == ["eins", 1, "zwei ", 2, " drei"]
 
 
 def test_a_text_with_such_tags_gets_other_tags():

@@ -13,6 +13,7 @@ from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.kept_places import Drawn
+from tf_transformer.inference.span_symbols import SYMBOLS, SpanSymbols
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
@@ -169,12 +170,14 @@ KEPT_TEXTS = [
 PLAIN_TEXTS = ["twenty-one", "", "a big house", "IT IS RAINING"]
 
 
-@pytest.mark.parametrize("lower_capitals", [False, True])
-def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals):
+@pytest.mark.parametrize(
+    ("lower_capitals", "keep_as"), [(False, "text"), (True, "text"), (True, "emoji")]
+)
+def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals, keep_as):
     """By a model that has never seen most of their characters; plain texts do not change."""
     plain = Translator.from_run(run, beam_size=3, num_hypotheses=3)
     model, codec = plain.model, plain.codec
-    config = replace(plain.config, keep=("common",))
+    config = replace(plain.config, keep=("common",), keep_as=keep_as)
     keeping = Translator(model, codec, config, lower_capitals=lower_capitals)
     unchanged = Translator(model, codec, plain.config, lower_capitals=lower_capitals)
     assert keeping.n_best(PLAIN_TEXTS) == unchanged.n_best(PLAIN_TEXTS)
@@ -186,6 +189,38 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals)
     outputs = keeping.graph().n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
     in_graph = [[text.decode() for text in row if text] for row in outputs]
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+@pytest.mark.parametrize("keep", [["common"], ["tags", "[A-Z]{2}-[0-9]+"]])
+def test_symbols_become_the_spans_that_they_hide(keep):
+    rng, symbols = random.Random(0), SpanSymbols(keep)
+    known = [*(span for kind in SPANS.values() for span in kind), "AB-12", "😀", "😃🏽", *SYMBOLS]
+    texts = [
+        " ".join(rng.choice(known if rng.random() < 0.4 else WORDS) for _ in range(12))
+        for _ in range(200)
+    ]
+    text = tf.constant(texts)
+    hidden = symbols.hide(text)
+    if "common" in keep:
+        assert {span for short in hidden.numpy() for span in spans(short.decode())} <= {*SYMBOLS}
+    assert tf.reduce_all(symbols.show(hidden[:, None], text)[:, 0] == text)
+    assert tf.reduce_any(hidden != text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hidden", "output", "shown"),
+    [
+        ("See {a}, a 🙂.", "See 😀, a 😁.", "Sieh 😀, ein 😁.", "Sieh {a}, ein 🙂."),
+        ("a <i>red</i> car", "a 😀 red 😁 car", "ein 😀 rotes 😁 Auto", "ein <i>rotes</i> Auto"),
+        ("<p> a<br/>b </p>", "😀 a😁 b 😂", "😀 A 😁 B 😂", "<p> A <br/>B </p>"),
+        ("{a} and {b}", "😀 and 😁", "😁 und 😅", "{b} und "),
+    ],
+)
+def test_spaces_divide_symbols_of_tags_from_words(text, hidden, output, shown):
+    symbols = SpanSymbols(["common"])
+    assert symbols.hide(tf.constant([text])).numpy()[0].decode() == hidden
+    result = symbols.show(tf.constant([[output]]), tf.constant([text]))
+    assert result.numpy()[0, 0].decode() == shown
 
 
 def test_a_pattern_that_re2_cannot_read_is_an_error():
@@ -283,14 +318,18 @@ def test_divided_texts_keep_their_spans_in_python_and_in_an_export(run, tmp_path
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
 
 
-def test_only_a_translator_of_one_model_keeps_spans(run):
+def test_only_translators_keep_spans(run):
     translator = Translator.from_run(run)
     config = replace(translator.config, keep=("common",))
-    both = Ensemble([translator.model, translator.model])
-    with pytest.raises(InputError, match="one model"):
-        Translator(both, translator.codec, config)
-    with pytest.raises(InputError, match="one model"):
+    with pytest.raises(InputError, match=r"decode.keep is for translators.* Give --keep \[\]"):
         TextPredictor(translator.model, translator.codec, config)
+
+
+def test_an_ensemble_keeps_spans_by_the_attention_of_its_first_model(run):
+    translator = Translator.from_run(run, keep="common")
+    twice = Ensemble([translator.model, translator.model])
+    both = Translator(twice, translator.codec, translator.config)
+    assert [x.text for x in both(KEPT_TEXTS)] == [x.text for x in translator(KEPT_TEXTS)]
 
 
 def test_well_formed_markup_stays_well_formed():

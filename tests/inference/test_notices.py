@@ -5,7 +5,7 @@ import itertools
 import pytest
 import tensorflow as tf
 
-from tf_transformer.commands.translate import REPORTED
+from tf_transformer.commands.notice_report import REPORTED
 from tf_transformer.inference.notices import Notice, in_order
 from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
 from tf_transformer.inference.translator import Translator

@@ -51,6 +51,28 @@ def tagged(tmp_path_factory):
     return Translator(imported.model, imported.codec, config)
 
 
+def test_the_links_of_a_text_are_those_of_its_sentences(whole, splitting):
+    targets = ["Einundzwanzig, ja.", "Sieben!", "Zwei?"]
+    expected, places = [], [0, 0]
+    for source, target, alignment in zip(
+        SENTENCES, targets, whole.align(SENTENCES[:3], targets), strict=False
+    ):
+        expected += [(s + places[0], t + places[1]) for s, t in alignment.links()]
+        places = [n + len(side.split()) for n, side in zip(places, (source, target), strict=True)]
+    text, translation = " ".join(SENTENCES[:3]), "\n".join(targets)
+    (together,) = splitting.align([text], [translation])
+    assert together.links() == expected
+    assert together.source.words == [*text.split(), "</s>"]
+    np.testing.assert_allclose(together.weights.sum(axis=1), 1, atol=1e-5)
+    assert splitting.align([], []) == []
+
+
+@pytest.mark.parametrize("pair", [("One. Two.", "Eins"), ("七。二十。", "Sieben. Zwanzig.")])
+def test_sides_with_unlike_sentences_are_aligned_as_a_whole(whole, splitting, pair):
+    (one,), (other,) = (model.align(*([side] for side in pair)) for model in (whole, splitting))
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=5), st.data())
 def test_a_text_is_translated_as_its_sentences_with_its_spaces(whole, splitting, sentences, data):

@@ -30,6 +30,15 @@ def test_onednn_takes_none_of_the_products_of_a_step(queries):
     assert products == ["BatchMatMulV3"] * 2
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+@pytest.mark.parametrize("gather", [kernels.PLAIN.gather, for_steps().gather])
+def test_gather_gives_the_slices_of_each(axis, gather):
+    values = np.random.default_rng(0).normal(size=(2, 3, 4, 5))
+    indices = np.array([[2, 0, 2], [1, 1, 0]], np.int32)
+    slices = [np.take(of_one, row, axis - 1) for of_one, row in zip(values, indices, strict=True)]
+    np.testing.assert_array_equal(gather(values, indices, axis=axis, batch_dims=1), slices)
+
+
 @pytest.mark.parametrize("chosen", [kernels.PLAIN, kernels.XLA], ids=["plain", "xla"])
 def test_another_set_stays_as_it_is(chosen):
     with kernels.use(chosen):

@@ -289,6 +289,17 @@ CASES: dict[str, dict[str, Case]] = {
         "few tokens": rank_case(3, 2, 6, 9),
         "all tokens": rank_case(1, 3, 7, 21),
     },
+    "gather": {
+        "rows": Case([numbers(5, 2)], {"indices": np.array([4, 0, 4], "int32")}),
+        **{
+            f"axis {axis} of each": Case(
+                [numbers(2, 3, 5, 7)],
+                {"indices": np.array([[2, 0, 2, 1], [1, 1, 0, 2]], "int32")}
+                | {"axis": axis, "batch_dims": 1},
+            )
+            for axis in (1, 2)
+        },
+    },
 }
 IN_HALF_PRECISION = {"attention", "static_attention", "cross_entropy", "matmul_transposed"}
 

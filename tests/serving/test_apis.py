@@ -143,7 +143,9 @@ def test_a_language_may_have_a_region(serve, upper):
         ({"target_lang": "FR"}, 400, "Value for 'target_lang' not supported; this model has DE."),
         ({"target_lang": None}, 400, "Value for 'target_lang' not supported; this model has DE."),
         ({"source_lang": "IT"}, 400, "Value for 'source_lang' not supported; this model has EN."),
-        ({"glossary_id": "x"}, 400, "This server does not support glossary_id."),
+        ({"glossary_ids": ["x"]}, 400, "This server does not support glossary_ids."),
+        ({"glossary_id": "x"}, 404, 'There is no glossary "x".'),
+        ({"glossary_id": ["x"]}, 404, 'There is no glossary ["x"].'),
         ({"formality": "more"}, 400, 'The formality "more" is not supported.'),
         ({"text": [None]}, 400, "Expected a list of texts as text, got [null]."),
         ({"text": ["a", "b" * 2001]}, 413, "Text 2 of text has 2,001 characters; at most 2,000"),
@@ -157,14 +159,71 @@ def test_deepls_errors_are_messages(client, given, status, message):
     assert answer.json()["message"].startswith(message)
 
 
-def test_deepl_lists_languages_usage_and_no_glossaries(client):
+def test_deepl_lists_languages_and_usage(client):
     deepl(client, text=["one", "two"])
     assert client.get("/v2/languages").json() == [{"language": "EN", "name": "English"}]
     target = client.get("/v2/languages", params={"type": "target"}).json()
     assert target == [{"language": "DE", "name": "German", "supports_formality": False}]
     assert client.get("/v2/languages", params={"type": "x"}).status_code == 400
     assert client.get("/v2/usage").json() == {"character_count": 6, "character_limit": 10**12}
-    assert client.get("/v2/glossaries").json() == {"glossaries": []}
+
+
+PAIR = {"source_lang": "EN", "target_lang": "DE"}
+
+
+def make_glossary(client, entries, entries_format="tsv", **given):
+    content = {"name": "n", **PAIR, "entries": entries, "entries_format": entries_format, **given}
+    return client.post("/v2/glossaries", json=content)
+
+
+def test_a_glossary_gives_the_terms_that_may_occur_in_the_texts(client, upper):
+    entries = 'car  park,Parkplatz,EN,DE\n"a, b",c\n\ncat,Katze\n'
+    made = make_glossary(client, entries, "csv").json()
+    assert made["entry_count"] == 3
+    glossary = f"/v2/glossaries/{made['glossary_id']}"
+    answer = client.get(f"{glossary}/entries")
+    assert answer.text == "car park\tParkplatz\na, b\tc\ncat\tKatze"
+    assert answer.headers["content-type"].startswith("text/tab-separated-values")
+    deepl(client, text=["The Car park", "is far"], glossary_id=made["glossary_id"])
+    assert upper.options == (("terms", "car park\tParkplatz"),)
+    deepl(client, text=["two"], glossary_id=made["glossary_id"])
+    assert upper.options == ()
+    assert client.delete(glossary).status_code == 204
+    assert client.get(glossary).json() == {"message": f'There is no glossary "{glossary[15:]}".'}
+    assert client.get(f"{glossary}/entries").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"entries": "a"}, 'Entry 1 must be a new phrase and its translation, got ["a"].'),
+        ({"entries": "a\tb\na\tc"}, "Entry 2 must be a new phrase"),
+        ({"entries": "a\t "}, "Entry 1 must be a new phrase"),
+        ({"entries": "\n"}, "A glossary needs entries."),
+        ({"entries": None}, "Expected a text as entries, got null."),
+        ({"entries_format": "xml"}, 'Expected tsv or csv as entries_format, got "xml".'),
+        ({"entries": f"{'a' * 150_000},b", "entries_format": "csv"}, "The entries are not CSV: "),
+        ({"name": ""}, "A glossary needs a name."),
+        ({"target_lang": "FR"}, "Value for 'target_lang' not supported; this model has DE."),
+        ({"dictionaries": []}, "Expected one dictionary."),
+        ({"dictionaries": ["a"]}, "Expected one dictionary."),
+    ],
+)
+def test_what_is_no_glossary_is_an_error(client, given, message):
+    answer = make_glossary(client, **({"entries": "a\tb"} | given))
+    assert answer.status_code == 400
+    assert answer.json()["message"].startswith(message)
+
+
+def test_glossaries_have_a_limit_and_need_a_model_with_terms(client, serve, upper, monkeypatch):
+    monkeypatch.setattr("tf_transformer.serving.deepl.MOST", 1)
+    assert make_glossary(client, "a\tb").status_code == 201
+    assert make_glossary(client, "a\tb").status_code == 429
+    upper.fields = {}
+    client = serve(upper)
+    assert make_glossary(client, "a\tb").json() == {
+        "message": "This translator takes no glossaries."
+    }
     assert client.get("/v2/glossary-language-pairs").json() == {"supported_languages": []}
 
 
@@ -239,7 +298,7 @@ def test_html_keeps_its_tags(serve, upper_between_tags):
     (row,) = deepl(client, text=[PAGE], tag_handling="html").json()["translations"]
     assert row["text"] == UPPER_PAGE
     assert sorted(upper_between_tags.batches[0]) == [
-        *("Café", 'One <a href="/x">two</a> & three.', "a"),
+        *("Café", "One <a>two</a> & three.", "a"),
     ]
 
 
@@ -250,13 +309,16 @@ def test_xml_is_divided_where_the_request_says(serve, upper_between_tags):
         (row,) = deepl(client, text=[XML], tag_handling="xml", **given).json()["translations"]
         return row["text"], upper_between_tags.batches[-1]
 
-    assert parts_of() == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', [XML])
+    assert parts_of() == (
+        'ONE <x id="1"></x>, <g>TWO</g> &lt;',
+        ["One <a></a>, <b>two</b> <"],
+    )
     text, parts = parts_of(ignore_tags=["x", "g"])
-    assert (text, parts) == ('ONE <x id="1"></x>, <g>two</g> &lt;', ['One <x id="1"></x>,'])
+    assert (text, parts) == ('ONE <x id="1"></x>, <g>two</g> &lt;', ["One <a/>, <b/> <"])
     text, parts = parts_of(splitting_tags="x, g")
     assert (text, parts) == ('ONE <x id="1"></x>, <g>TWO</g> &lt;', ["One", "two"])
     assert parts_of(splitting_tags="g,x", non_splitting_tags=["x"])[1] == [
-        'One <x id="1"></x>,',
+        "One <a></a>,",
         "two",
     ]
     answer = deepl(client, tag_handling="xml", ignore_tags=[1])
@@ -270,8 +332,11 @@ def test_a_translator_that_keeps_no_tags_refuses_markup(client, upper):
     for text in (answers[0].json()["error"], answers[1].json()["message"]):
         assert text.startswith("This translator keeps no tags. Give --keep common to the command")
     upper.keeps_tags = True  # as of a model on another server, which is not known
-    assert translate(client, q="One", format="html").json() == {"translatedText": "ONE"}
-    answer = translate(client, q="<b>One</b>", format="html")
+    upper.best = lambda text: "EINS"
+    assert translate(client, q="<b>One</b>", format="html").json() == {
+        "translatedText": "<b>EINS</b>"
+    }
+    answer = translate(client, q="A <b>one</b>", format="html")
     assert answer.status_code == 502
     assert answer.json()["error"].startswith("The translation does not have the tags of the text.")
 

@@ -33,11 +33,37 @@ def test_deepl(serve, upper):
     assert [language.name for language in api.get_target_languages()] == ["English"]
     assert api.get_usage().character.count == 12
     assert not api.get_usage().any_limit_reached
-    assert api.get_glossary_languages() == []
     with pytest.raises(deepl.DeepLException, match="'target_lang' not supported"):
         api.translate_text("ein", target_lang="FR")
     with pytest.raises(deepl.AuthorizationException, match="missing or wrong"):
         deepl.DeepLClient("wrong", server_url=url).translate_text("ein", target_lang="EN-GB")
+
+
+def test_glossaries_of_deepl(client, upper):
+    """By the client's methods of version 2 and of version 3."""
+    deepl = pytest.importorskip("deepl")
+    api = deepl.DeepLClient("any", server_url=str(client.base_url))
+    assert [(x.source_lang, x.target_lang) for x in api.get_glossary_languages()] == [("en", "de")]
+    words = {"car park": "Parkplatz", "cat": "Katze"}
+    glossary = api.create_glossary("of words", "EN", "DE", words)
+    assert (glossary.name, glossary.ready, glossary.entry_count) == ("of words", True, 2)
+    assert api.get_glossary(glossary.glossary_id).creation_time == glossary.creation_time
+    assert api.get_glossary_entries(glossary) == words
+    api.translate_text("a cat", source_lang="EN", target_lang="DE", glossary=glossary)
+    assert upper.options == (("terms", "cat\tKatze"),)
+    dictionary = deepl.api_data.MultilingualGlossaryDictionaryEntries("en", "de", {"dog": "Hund"})
+    other = api.create_multilingual_glossary("of a dog", [dictionary])
+    assert [row.name for row in api.list_multilingual_glossaries()] == ["of words", "of a dog"]
+    assert api.get_multilingual_glossary(other.glossary_id).dictionaries[0].entry_count == 1
+    answer = api.get_multilingual_glossary_entries(other, "EN", "DE")
+    assert answer.dictionaries[0].entries == "dog\tHund"  # as DeepL answers, too
+    api.translate_text("a dog", source_lang="EN", target_lang="DE", glossary=other)
+    assert upper.options == (("terms", "dog\tHund"),)
+    api.delete_multilingual_glossary(other)
+    api.delete_glossary(glossary)
+    assert api.list_glossaries() == []
+    with pytest.raises(deepl.GlossaryNotFoundException, match="no glossary"):
+        api.get_glossary(other.glossary_id)
 
 
 def test_openai(serve, upper):

@@ -21,6 +21,7 @@ from tf_transformer.run.run import Run, direction_of
 from tf_transformer.serving import models
 from tf_transformer.serving.models import Field, RunModel, SavedModel, ServedModel
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.kept_spans import spans
 from tf_transformer.text.tokenizer import Tokenizer
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
@@ -44,6 +45,14 @@ def texts_of(rows):
 )
 def test_the_page_names_the_direction_of_the_training_text(data, direction):
     assert direction_of(Config(data=data)) == direction
+
+
+def test_texts_of_documents_are_divided_and_keep_their_tags(run, model):
+    texts = ["Twenty-one <a>men</a>. Two <b/> hundred.", "June twelfth"]
+    best = [row[0].text for row in model.n_best_of_document(texts, (("beam_size", 2),))]
+    translator = Translator.from_run(run, split="sentences", keep=["common"], beam_size=2)
+    assert best == [prediction.text for prediction in translator(texts)]
+    assert sorted(spans(best[0], ("tags",))) == ["</a>", "<a>", "<b/>"]
 
 
 def test_the_first_limit_of_a_card_is_one_line(tmp_path):

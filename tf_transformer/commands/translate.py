@@ -1,51 +1,26 @@
 """Translates lines: python translate.py --run_dir runs/x < in.txt > out.txt; or a document."""
 
-import os
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tf_transformer.commands.notice_report import NoticeReport
+from tf_transformer.commands.translate_document import refuse_options_of_lines, translate_document
 from tf_transformer.config import DType
-from tf_transformer.documents import (
-    Options,
-    is_document,
-    read_document,
-    same_format,
-    translated,
-)
+from tf_transformer.documents import is_document
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
-from tf_transformer.files.outputs import is_stream, require_free, write_output
-from tf_transformer.files.streaming import WINDOW, Output, Progress, SentenceProgress, Stream
+from tf_transformer.files.outputs import require_free
+from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.files.writing import one_line
-from tf_transformer.inference.notices import Notice
 from tf_transformer.machine.imports import import_tensorflow
-from tf_transformer.run.run import Run, direction_of
-from tf_transformer.text.kept_spans import COMMON
+from tf_transformer.run.run import Run
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Prediction
     from tf_transformer.visualization.attention_file import AttentionFile
-
-LISTED = 10  # line numbers in a report
-REPORTED = {
-    Notice.CUT: "cut to {longest:,} tokens (--max_source_length)",
-    Notice.LENGTH_LIMIT: "output ends at its length limit",
-    Notice.LONG_INPUT: "longer than the lines of training, at most {trained:,} tokens (divide it)",
-    Notice.SEVERAL_LINES: "several lines, read as one (try --split sentences)",
-    Notice.SEVERAL_SENTENCES: "several sentences; some may be lost (try --split sentences)",
-    Notice.PLACEHOLDERS: "placeholders differ between input and output",
-    Notice.EMPTY: "empty output (try --min_length 1)",
-    Notice.SCRIPT: "output has a word in another script",
-    Notice.NUMBERS: "numbers differ between input and output",
-    Notice.LOOP: "output repeats a phrase (try --no_repeat_ngram_size 4)",
-    Notice.UNTRANSLATED: "output has the words of the input",
-    Notice.LENGTH_RATIO: "output much longer or shorter than the input",
-    Notice.UNSEEN: "words that the training never saw, which few models translate right: {unseen}",
-}
 
 
 def main(
@@ -113,31 +88,18 @@ def main(
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
+    of_lines = {
+        **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
+        **{"score_target": score_target, "n_best_output": n_best_output},
+        **{"scores_output": scores_output, "alignments_output": alignments_output},
+        **{"attention_output": attention_output},
+    }
     if is_document(input):
-        of_lines = {
-            **{"resume": resume, "prefixes": prefixes, "target_tags": target_tags},
-            **{"score_target": score_target, "n_best_output": n_best_output},
-            **{"scores_output": scores_output, "alignments_output": alignments_output},
-            **{"attention_output": attention_output},
-        }
         refuse_options_of_lines(input, of_lines)
-        run = load_for_documents(run_dir, decode_options)
-        source, target = direction_of(run.config) or ("", "")
-        languages = Options(source, target_language or target, retranslate)
-        translate_document(run, input, output, languages, overwrite, dtype)
+        files = (run_dir, input, output, overwrite)
+        translate_document(*files, target_language, retranslate, dtype, decode_options)
         return
-    if target_language or retranslate:
-        raise InputError(
-            "--target_language and --retranslate are options of documents. Give a document as "
-            "--input, or leave them out."
-        )
-    if score_target and (prefixes or n_best_output or scores_output):
-        raise InputError(
-            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
-            "--scores_output."
-        )
-    if attention_output and resume:
-        raise InputError("--attention_output shows the first lines. Leave out --resume.")
+    refuse_combinations(of_lines, bool(target_language or retranslate))
     # Files and options are checked before TensorFlow is imported.
     attention = None
     if attention_output:
@@ -145,11 +107,6 @@ def main(
 
         attention = AttentionFile(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
-    if run.config.decode.split != "none" and (alignments_output or attention_output):
-        raise InputError(
-            "--alignments_output and --attention_output are for whole lines. Leave them out, or "
-            "give --split none."
-        )
     given = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
     names = [name for name, path in given.items() if path]
     inputs = [input, *(given[name] for name in names)]
@@ -176,59 +133,25 @@ def main(
     unit = alignment_unit if alignments_output else ""
     step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
     stream.run(step)
-    sys.stderr.write(step.report() + (attention.write() if attention else ""))
+    sys.stderr.write(step.report.text() + (attention.write() if attention else ""))
 
 
-def refuse_options_of_lines(path: str, options: Mapping[str, Any]) -> None:
-    """Raises an `InputError` if options are given that need lines, and not a document."""
-    if wrong := [f"--{name}" for name, value in options.items() if value]:
-        raise InputError(f"{path} is a document, and {', '.join(wrong)} needs lines.")
-
-
-def load_for_documents(run_dir: str, options: Mapping[str, Any]) -> Run:
-    """Loads a run whose translator divides texts and keeps tags, unless options say otherwise."""
-    run = Run.load(run_dir, **options)
-    if run.config.task.name != "translation":
-        return run
-    defaults: dict[str, Any] = {"split": "sentences"}
-    if not run.others:
-        defaults["keep"] = run.config.decode.keep or (COMMON,)
-    given = {name: value for name, value in options.items() if value is not None}
-    return Run.load(run_dir, **defaults | given)
-
-
-def translate_document(
-    run: Run, path: str, output: str, options: Options, overwrite: bool, dtype: DType
-) -> None:
-    """Translates a document into a new file of its format, and reports on stderr."""
-    if not output or not (is_stream(output) or same_format(path, output)):
-        ending = os.path.splitext(path)[1]
+def refuse_combinations(given: Mapping[str, Any], of_documents: bool) -> None:
+    """Raises an `InputError` for options that have no meaning for lines or for one another."""
+    if of_documents:
         raise InputError(
-            f"expected --output with the ending {ending}, because a translated document has the "
-            f"format of its input; got {output or 'none'}."
+            "--target_language and --retranslate are options of documents. Give a document as "
+            "--input, or leave them out."
         )
-    require_free([output], [path, *run.files()], overwrite)
-    document = read_document(path, options)
-
-    import_tensorflow()
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-    from tf_transformer.tasks import load_predictor
-
-    use_one_thread_per_batch(run.config.decode.parallel_batches)
-    step = LineStep(load_predictor(run, dtype), (), 0, "", None)
-    texts: list[str] = []
-
-    def translate(new: list[str]) -> list[str]:
-        texts.extend(new)
-        with SentenceProgress(len(new)) as bar:
-            lines = step(new, progress=bar.add)
-            bar.catch_up(len(new))
-        return [one_line(line.n_best[0].text) for line in lines]
-
-    content, count = translated(document, translate)
-    write_output(output, content, overwrite)
-    at_end = f"; {count:,} lost tags, which stand at their ends" * bool(count)
-    sys.stderr.write(step.report(texts) + f"{output}: {len(texts):,} texts translated{at_end}\n")
+    if given["score_target"] and any(
+        given[x] for x in ("prefixes", "n_best_output", "scores_output")
+    ):
+        raise InputError(
+            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
+            "--scores_output."
+        )
+    if given["attention_output"] and given["resume"]:
+        raise InputError("--attention_output shows the first lines. Leave out --resume.")
 
 
 class Line(NamedTuple):
@@ -257,9 +180,7 @@ class LineStep:
             )
         if self.attention and not hasattr(self.predictor, "attention"):
             raise InputError("this run has no attention to show. Leave out --attention_output.")
-        self._counts = dict.fromkeys(REPORTED, 0)
-        self._first: dict[Notice, list[int]] = {notice: [] for notice in REPORTED}
-        self._unseen = Counter[str]()
+        self.report = NoticeReport(self.predictor, self.done)
 
     def __call__(
         self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
@@ -285,34 +206,8 @@ class LineStep:
             room = self.attention.room()
             records = predictor.attention(texts[:room], best[:room]) if room else []
             self.attention.add(records, len(lines))
-        for number, line in enumerate(lines, self.done + 1):
-            self._unseen.update(line.n_best[0].unseen_words)
-            for notice in line.n_best[0].notices:
-                self._counts[notice] += 1
-                if self._counts[notice] <= LISTED:
-                    self._first[notice].append(number)
-        self.done += len(lines)
+        self.report.add([line.n_best for line in lines])
         return lines
-
-    def report(self, texts: Sequence[str] = ()) -> str:
-        """A line of text for each notice that occurred, like "empty output: 2 lines (3, 5)".
-
-        With the texts of a document, it shows their starts in place of the numbers of lines.
-        """
-        limits = {
-            "longest": self.predictor.max_source_length,
-            "trained": self.predictor.config.trained_source_length,
-            "unseen": ", ".join(word for word, _ in self._unseen.most_common(LISTED)),
-        }
-        lines = []
-        for notice, text in REPORTED.items():
-            if count := self._counts[notice]:
-                numbers = self._first[notice]
-                shown = [f"{texts[n - 1]!r:.40}" if texts else str(n) for n in numbers]
-                listed = ", ".join(shown) + ", ..." * (count > LISTED)
-                where = f"{count:,} {'text' if texts else 'line'}{'s' * (count > 1)} ({listed})"
-                lines.append(f"{text.format(**limits)}: {where}\n")
-        return "".join(lines)
 
 
 def _text(number: int, line: Line) -> list[str]:

@@ -57,14 +57,18 @@ class DecodeConfig:
         keep: spans that stand in each translation as in its text: addresses, tags, placeholders,
             units, emoji; common: all of them. Anything else is a regular expression of the user,
             which RE2 reads. Spans that the model loses or changes are put back by its attention.
+        keep_as: what the model reads in place of the first 16 spans that it keeps. text: the spans.
+            emoji: an emoji for each, which models copy that were trained with data.augment.copy;
+            such a training sets it.
         target_tag: target language of an imported model for several languages, like >>por<<. An
             input that starts with a tag keeps its own. Training adds it, too.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
             and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
         split: none: an input is predicted as a whole. sentences: a translator divides an input
             into sentences, and joins their translations with the spaces and line breaks of the
-            input. A sentence longer than max_source_length is divided at clauses. The score is the
-            mean of the scores of the parts. An input with a prefix stays whole.
+            input. A sentence longer than max_source_length, or than each line of the training
+            text, is divided at clauses. The score is the mean of the scores of the parts. An input
+            with a prefix stays whole.
         split_language: language of the inputs for split, such as en, whose abbreviations end no
             sentence. Empty: the source language of the run; if it is unknown, the abbreviations
             of all known languages.
@@ -109,6 +113,7 @@ class DecodeConfig:
     repetition_penalty: float = search(1.0, at_least_one, off=1.0)
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
     keep: tuple[str, ...] | str = search((), off=(), common=True)
+    keep_as: Literal["text", "emoji"] = search("text", off=CHOICE)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True

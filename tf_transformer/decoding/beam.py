@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops, tree
 
+from tf_transformer import kernels
 from tf_transformer.decoding.constraints import Ranked, SoFar, rank_together
 from tf_transformer.decoding.loop import run_search
 from tf_transformer.decoding.problem import (
@@ -242,7 +243,4 @@ def _done(now: BeamState, options: SearchOptions) -> KerasTensor:
 
 def _pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
     """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
-    shape = ops.shape(values)
-    rows = ops.arange(shape[0], dtype="int32")[:, None] * shape[1] + columns  # (B, W)
-    flat = ops.reshape(values, (shape[0] * shape[1], *shape[2:]))
-    return ops.take(flat, rows, axis=0)
+    return kernels.current().gather(values, columns, axis=1, batch_dims=1)

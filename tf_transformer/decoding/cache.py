@@ -9,11 +9,13 @@ A cache object holds sizes. `Kept` holds the tensors, and the search passes it f
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops
 
+from tf_transformer import kernels
 from tf_transformer.decoding.problem import Size
 from tf_transformer.kernels.local_attention import zero_padded
 from tf_transformer.layers.stored import KeyValue, Stored
@@ -150,18 +152,10 @@ def _without_dead_rows(ancestors: KerasTensor, rows: Rows) -> tuple[KerasTensor,
     count = ops.max(ops.sum(ops.cast(alive, "int32"), axis=1))
     places = ops.arange(ops.shape(alive)[1], dtype="int32")
     order = ops.where(alive, places, places + ops.shape(alive)[1])  # dead rows come last
-    kept = ops.argsort(order, axis=1)[:, :count]  # (B, R')
-    layers = [KeyValue(*(_pick_rows(x, kept) for x in layer)) for layer in rows.layers]
-    positions = _pick_rows(rows.positions[:, None], kept)[:, 0]
-    return _pick_rows(ancestors, kept), Rows(layers, positions)
-
-
-def _pick_rows(values: KerasTensor, rows: KerasTensor) -> KerasTensor:
-    """values[b, x, rows[b, r]]: (B, X, R, ...) by (B, R') to (B, X, R', ...)."""
-    batch, groups, count, *rest = ops.shape(values)
-    starts = ops.arange(batch * groups, dtype="int32") * count
-    flat = ops.reshape(starts, (batch, groups, 1)) + ops.cast(rows, "int32")[:, None]
-    return ops.take(ops.reshape(values, (-1, *rest)), flat, axis=0)
+    kept = ops.cast(ops.argsort(order, axis=1)[:, :count], "int32")  # (B, R')
+    pick = functools.partial(kernels.current().gather, indices=kept, batch_dims=1)
+    layers = [KeyValue(*(pick(x, axis=2) for x in layer)) for layer in rows.layers]
+    return pick(ancestors, axis=2), Rows(layers, pick(rows.positions, axis=1))
 
 
 class StateCache(Cache):

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from keras import KerasTensor, ops, tree
 
+from tf_transformer import kernels
 from tf_transformer.decoding.problem import CacheSchedule, Hypotheses, SearchOptions, Size
 from tf_transformer.machine.thresholds import SHARE_TO_REMOVE
 
@@ -54,10 +55,11 @@ def run_search(
         )
         (live,) = ops.nonzero(ops.logical_not(now.done))
         live = ops.cast(live, "int32")
+        gather = kernels.current().gather
         now = tree.map_structure(  # scalars stay as they are
-            lambda leaf: ops.take(leaf, live, axis=0) if len(leaf.shape) else leaf, now
+            lambda leaf: gather(leaf, live) if len(leaf.shape) else leaf, now
         )
-        return now, ops.take(sentences, live, axis=0), results
+        return now, gather(sentences, live), results
 
     everyone = ops.arange(ops.shape(start.done)[0], dtype="int32")
     *_, results = ops.while_loop(

@@ -8,10 +8,13 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from tf_transformer.demo.uploads import UPLOAD, UPLOADS, progress_of, read_upload
+from tf_transformer.documents import FORMATS
 from tf_transformer.files.writing import one_line
+from tf_transformer.inference.predictor import NBest
 from tf_transformer.serving.batches import Batches
 from tf_transformer.serving.models import Options, TextModel
 from tf_transformer.serving.requests import Limits, content_type, parse_json, require, run, shown
@@ -20,7 +23,7 @@ PAGE = pathlib.Path(__file__).with_name("page.html")
 LIMITS = Limits()
 LIMITS_OF_PAGE = {
     **{"bytes": LIMITS.request_bytes, "lines": LIMITS.texts, "characters": LIMITS.characters},
-    **{"text": 20_000, "upload": 2**22},  # of the text field, in characters; of a file, in bytes
+    **{"text": 20_000, "upload": UPLOAD},  # of the text field, in characters; of a file, in bytes
 }
 HEADERS = {
     # The whole page is one file, and connects to this server only.
@@ -38,9 +41,10 @@ def make_app(models: Sequence[TextModel], capacity: int = 2048) -> Starlette:
 
     `GET /` returns the page, and `GET /info` the features of the models. `POST /translate` takes
     {"texts": [...]} and values of the model's controls. `POST /align` takes texts and predictions.
-    Both take values of the model's fields, and "model", the place of a model in `models`; the first
-    is the default. An error is {"error": "one sentence"}. A full queue, of `capacity` lines, has
-    the status 503.
+    `POST /document` takes what `read_upload` reads and values of the controls, and answers with
+    the lines of `progress_of`. All take values of the model's fields, and "model", the place of a
+    model in `models`; the first is the default. An error is {"error": "one sentence"}. A full
+    queue, of `capacity` lines, has the status 503.
     """
     demo = Demo(models, capacity)
     return Starlette(
@@ -49,6 +53,7 @@ def make_app(models: Sequence[TextModel], capacity: int = 2048) -> Starlette:
             Route("/info", demo.info),
             Route("/translate", demo.translate, methods=["POST"]),
             Route("/align", demo.align, methods=["POST"]),
+            Route("/document", demo.document, methods=["POST"]),
         ],
         exception_handlers={HTTPException: refuse, Exception: fail},
         lifespan=demo.lifespan,
@@ -84,7 +89,8 @@ class Demo:
             }
             for model in self._models
         ]
-        return JSONResponse({"models": models, "limits": LIMITS_OF_PAGE}, headers=HEADERS)
+        content = {"models": models, "limits": LIMITS_OF_PAGE, "formats": list(FORMATS)}
+        return JSONResponse(content, headers=HEADERS)
 
     async def translate(self, request: Request) -> Response:
         """The predictions for the texts of a request, as JSON."""
@@ -123,6 +129,20 @@ class Demo:
         weights = await run(self._batches, model.align, pairs, options)
         return JSONResponse({"weights": weights}, headers=HEADERS)
 
+    async def document(self, request: Request) -> Response:
+        """The translation of a document, in lines of JSON that tell its progress."""
+        body = await read_json(request, UPLOADS)
+        model = self._read_model(body)
+        options = read_options(body, model) + read_fields(body, model)
+        document = await read_upload(body, model.languages)
+        refuse_others(body)
+
+        async def n_best(texts: Sequence[str]) -> NBest:
+            return [*await run(self._batches, model.n_best_of_document, texts, options)]
+
+        lines = progress_of(document, n_best)
+        return StreamingResponse(lines, media_type="application/x-ndjson", headers=HEADERS)
+
     def _read_model(self, body: dict[str, Any]) -> TextModel:
         """Takes the model out of a body."""
         place = body.pop("model", 0)
@@ -132,12 +152,12 @@ class Demo:
         return self._models[place]
 
 
-async def read_json(request: Request) -> dict[str, Any]:
+async def read_json(request: Request, limits: Limits = LIMITS) -> dict[str, Any]:
     """Reads the JSON object of a request."""
     if content_type(request) != "application/json":
         # Pages of other sites need permission to send this type.
         raise HTTPException(415, "Expected the content type application/json.")
-    return parse_json(await LIMITS.read_body(request))
+    return parse_json(await limits.read_body(request))
 
 
 def read_options(body: dict[str, Any], model: TextModel) -> Options:

@@ -20,10 +20,11 @@ class Format(NamedTuple):
     is_text: bool = True
 
 
-__all__ = ["FORMATS", "Document", "Options", "is_document", "read_document"]
+__all__ = ["FORMATS", "Document", "Options", "is_document", "read_content", "read_document"]
 __all__ += ["register", "same_format", "translated"]
 
 DEFAULT = Options()
+LINES = ".txt"  # a format that commands read as a stream of lines
 _PACKAGE = "tf_transformer.documents"
 FORMATS: dict[str, Format] = {}
 """Formats by the ending of a file's name."""
@@ -41,8 +42,8 @@ def register(reader: str, endings: Sequence[str], is_text: bool = True) -> None:
 
 
 def is_document(path: str | os.PathLike) -> bool:
-    """Whether the name of a file has the ending of a format."""
-    return _ending(path) in FORMATS
+    """Whether the name of a file has the ending of a format, except .txt."""
+    return _ending(path) in FORMATS.keys() - {LINES}
 
 
 def same_format(path: str | os.PathLike, other: str | os.PathLike) -> bool:
@@ -56,21 +57,31 @@ def read_document(path: str | os.PathLike, options: Options = DEFAULT) -> Docume
     Raises:
         InputError: for a file that cannot be read, or that is not in its format.
     """
-    kind = FORMATS[_ending(path)]
-    content = read_whole(path)
+    return read_content(read_whole(path), path, options)
+
+
+def read_content(content: bytes, name: str | os.PathLike, options: Options = DEFAULT) -> Document:
+    """Reads the content of a document, in the format that the ending of its name tells.
+
+    Raises:
+        InputError: for an unknown ending, or a content that is not in the format.
+    """
+    kind = FORMATS.get(_ending(name))
+    if kind is None:
+        raise InputError(f"{name} is no document: expected the ending {', '.join(FORMATS)}.")
     has_mark = kind.is_text and content.startswith(codecs.BOM_UTF8)
-    given = _text(content, path) if kind.is_text else content
+    given = _text(content, name) if kind.is_text else content
     module, _, function = kind.reader.partition(":")
     try:
         read = getattr(importlib.import_module(module), function)
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{path} needs the package {error.name}: pip install 'tf_transformer[documents]'."
+            f"{name} needs the package {error.name}: pip install 'tf_transformer[documents]'."
         ) from error
     try:
         document = read(given, options)
     except InputError as error:
-        raise InputError(f"{path} cannot be translated: {error}") from error
+        raise InputError(f"{name} cannot be translated: {error}") from error
     mark = codecs.BOM_UTF8 * has_mark
     return document._replace(write=lambda items: mark + document.write(items))
 
@@ -92,6 +103,7 @@ def _ending(path: str | os.PathLike) -> str:
     return pathlib.Path(path).suffix.lower()
 
 
+register(f"{_PACKAGE}.plain_text:read_text", [LINES])
 register(f"{_PACKAGE}.markdown:read_markdown", [".md", ".markdown"])
 register(f"{_PACKAGE}.html_page:read_html", [".html", ".htm", ".xhtml"])
 register(f"{_PACKAGE}.subtitles:read_srt", [".srt"])

@@ -9,7 +9,6 @@ from tf_transformer.documents.segments import Code, Item, Segment
 from tf_transformer.errors import InputError
 from tf_transformer.text.normalization import has_letters
 
-_LINE = re.compile(r"(\s*)(.*?)(\s*)", re.DOTALL)
 _SPACED = re.compile(r"([ \t\r\n]*)(.*?)([ \t\r\n]*)", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 
@@ -24,11 +23,13 @@ class Options:
         source: the language of the texts, such as en or pt-BR; "": unknown.
         target: the language of the translations, or "".
         retranslate: whether units that have a translation are translated again.
+        unpacked_bytes: largest size of the parts of a compressed document.
     """
 
     source: str = ""
     target: str = ""
     retranslate: bool = False
+    unpacked_bytes: int = 2**29
 
     def require(self, source: str | None = "", target: str | None = "") -> None:
         """Raises an `InputError` if a document names another language than the model has."""
@@ -59,23 +60,44 @@ def translated(
 ) -> tuple[bytes, int]:
     """The content of the translated document, and the number of segments that lost a tag.
 
-    Each line with letters is a text to translate, without the space around it. All other lines stay
-    as they are, and so does a text whose translation is empty. Equal texts are translated once.
-
     Args:
         document: what a format has read.
         translate: a function from texts to their translations, in order.
     """
-    lines = [  # of each segment: the space before, the text, and the space after
-        [_LINE.fullmatch(line).groups() for line in segment.text.split("\n")]  # type: ignore[union-attr]
-        for segment in document.segments
-    ]
-    texts = [text for rows in lines for _, text, _ in rows if has_letters(_TAG.sub("", text))]
-    unique = list(dict.fromkeys(texts))
-    known = dict(zip(unique, translate(unique), strict=True)) if unique else {}
+    texts = texts_of(document)
+    return with_translations(document, texts, translate(texts) if texts else [])
+
+
+def texts_of(document: Document) -> list[str]:
+    """The texts to translate: each line of a segment that has letters, without the space around it.
+
+    Equal texts are listed once. All other lines stay as they are.
+    """
+    lines = (line.strip() for segment in document.segments for line in segment.text.split("\n"))
+    return [line for line in dict.fromkeys(lines) if has_letters(_TAG.sub("", line))]
+
+
+def with_translations(
+    document: Document, texts: Sequence[str], translations: Sequence[str]
+) -> tuple[bytes, int]:
+    """The content of the translated document, and the number of segments that lost a tag.
+
+    A text whose translation is empty stays as it is.
+
+    Args:
+        document: what a format has read.
+        texts: the texts of `texts_of`.
+        translations: their translations, in order.
+    """
+    known = dict(zip(texts, translations, strict=True))
+
+    def line_of(line: str) -> str:
+        text = line.strip()
+        return line.replace(text, known.get(text) or text, 1) if text else line
+
     results = [
-        segment.restored("\n".join(f"{a}{known.get(text) or text}{b}" for a, text, b in rows))
-        for segment, rows in zip(document.segments, lines, strict=True)
+        segment.restored("\n".join(map(line_of, segment.text.split("\n"))))
+        for segment in document.segments
     ]
     content = document.write([items for items, _ in results])
     return content, sum(not is_whole for _, is_whole in results)
@@ -94,13 +116,13 @@ class TextDocument:
         self.escape = escape
         self._parts: list[str | list[str]] = []
         self._items: list[Item] = []  # of the open segment
-        self._source = ""
+        self._source: list[str] = []
         self._places: list[tuple[list, int, Segment, Escape]] = []
 
     def add(self, item: Item, source: str = "") -> None:
         """Adds text or a code to the open segment, and what stands for it in the document."""
         self._items.append(item)
-        self._source += source
+        self._source.append(source)
 
     def within(self, parts: list[str], read: Escape, escape: Escape) -> list[str]:
         """The parts of markup as the content of a code; every second part is a segment.
@@ -113,7 +135,7 @@ class TextDocument:
 
     def stop(self, source: str | list[str] = "") -> None:
         """Ends the open segment, before a part that stays, or a list of `within`."""
-        items, text = self._items, self._source
+        items, text = self._items, "".join(self._source)
         before, _, after = _SPACED.fullmatch(text).groups()  # type: ignore[union-attr]
         if items and isinstance(items[0], str):
             items[0], text = items[0].lstrip(" "), text[len(before) :]
@@ -125,7 +147,7 @@ class TextDocument:
         if segment.text or _has_parts(items):
             self._places.append((self._parts, len(self._parts), segment, self.escape))
         self._parts += [text, after if has_end else "", source]
-        self._items, self._source = [], ""
+        self._items, self._source = [], []
 
     def document(self) -> Document:
         """The document. A segment whose translation is its own text keeps its source."""

@@ -1,30 +1,40 @@
 """PO: the messages of programs, as gettext stores them."""
 
+import gettext
 import re
 from collections.abc import Sequence
 
 import polib
+from babel.messages.plurals import DEFAULT_PLURAL, PLURALS
 
 from tf_transformer.documents.document import Document, Options, written
 from tf_transformer.documents.segments import Item, Segment
 from tf_transformer.errors import InputError
 
 _WIDTH = 80  # columns of gettext's lines
+_PLURAL_FORMS = re.compile(r"nplurals\s*=\s*([1-9])\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
 
 
 def read_po(content: str, options: Options) -> Document:
     """Reads the messages without a translation. Translations are marked as fuzzy.
 
-    The first plural form is the translation of the singular, and each other form of the plural.
+    The plural form of 1 is the translation of the singular, unless it is also the form of 2. Each
+    other form is the translation of the plural. A file without plural forms gets those of its
+    language, from the table of Unicode's CLDR.
     """
     longest = max(map(len, content.splitlines()), default=0)
     try:
         messages = polib.pofile(content, wrapwidth=78 if longest <= _WIDTH else 0)
     except (OSError, ValueError) as error:
         raise InputError(f"it is not a PO file: {error}. Correct it.") from error
-    options.require(target=messages.metadata.get("Language"))
-    header = messages.metadata.get("Plural-Forms", "")
-    count = int(x[1]) if (x := re.search(r"nplurals\s*=\s*(\d)", header)) else 0
+    metadata = messages.metadata
+    language = metadata.get("Language") or options.target.replace("-", "_")
+    options.require(target=language)
+    header = metadata.get("Plural-Forms", "")
+    if not _PLURAL_FORMS.fullmatch(header):
+        known = PLURALS.get(language) or PLURALS.get(language.split("_")[0], DEFAULT_PLURAL)
+        header = "nplurals={}; plural={};".format(*known)
+    count, form_of_one = _plural_forms(header)
     # Messages, each with the number of a plural form or None, and its segment.
     forms: list[tuple[polib.POEntry, int | None, Segment]] = []
     for message in messages:
@@ -34,8 +44,8 @@ def read_po(content: str, options: Options) -> Document:
             continue
         segments = [Segment([message.msgid]), Segment([message.msgid_plural])]
         if message.msgid_plural:
-            last = max([count - 1, *map(int, plural)])
-            forms += [(message, n, segments[n > 0 or not last]) for n in range(last + 1)]
+            message.msgstr_plural = {n: plural.get(n, "") for n in range(count)}
+            forms += [(message, n, segments[n != form_of_one]) for n in range(count)]
         else:
             forms.append((message, None, segments[0]))
 
@@ -45,11 +55,23 @@ def read_po(content: str, options: Options) -> Document:
                 message.msgstr = written(items, str)
             else:
                 message.msgstr_plural[number] = written(items, str)
+                metadata["Plural-Forms"] = header
             message.fuzzy = True
         if forms:
-            messages.metadata["Content-Type"] = "text/plain; charset=UTF-8"
-            if options.target and not messages.metadata.get("Language"):
-                messages.metadata["Language"] = options.target.replace("-", "_")
+            metadata["Content-Type"] = "text/plain; charset=UTF-8"
+            if language:
+                metadata["Language"] = language
         return str(messages).encode()
 
     return Document([segment for *_, segment in forms], write)
+
+
+def _plural_forms(header: str) -> tuple[int, int | None]:
+    """The number of plural forms, and the form of 1; None if 2 has this form, too."""
+    count, rule = _PLURAL_FORMS.fullmatch(header).groups()  # type: ignore[union-attr]
+    try:
+        form_of = gettext.c2py(rule)  # type: ignore[attr-defined]
+        one, two = form_of(1), form_of(2)
+    except (ValueError, ZeroDivisionError) as error:
+        raise InputError(f"its plural forms are wrong: {error}. Correct {header!r}.") from error
+    return int(count), None if one == two else one

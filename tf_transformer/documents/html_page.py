@@ -3,8 +3,9 @@
 import html
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from html.parser import HTMLParser
+from typing import NamedTuple
 
 from tf_transformer.documents.document import Document, Options, TextDocument
 from tf_transformer.documents.segments import Code
@@ -15,26 +16,48 @@ VOID = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"),
     *("track", "wbr"),
 }
-_INLINE = {
-    *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "br", "cite", "data", "del", "dfn", "em"),
-    *("font", "i", "img", "ins", "mark", "q", "s", "small", "span", "strike", "strong", "sub"),
-    *("sup", "time", "tt", "u", "wbr"),
-}
-_KEPT_INLINE = {"code", "kbd", "samp", "var", "math", "svg"}
-_KEPT = _KEPT_INLINE | {"script", "style", "pre", "textarea", "template"}
+_NAMES_OF_BLOCKS = """
+address article aside audio base blockquote body button canvas caption center col colgroup dd
+details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
+h6 head header hgroup hr html iframe input label legend li link main map menu meta nav noframes
+noscript object ol optgroup option p picture pre script search section select source style summary
+table tbody td template textarea tfoot th thead title tr track ul video
+"""
+BLOCKS = frozenset(_NAMES_OF_BLOCKS.split())
+"""Elements of HTML at whose tags a text ends."""
+KEPT = frozenset(
+    {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "template", "textarea", "var"}
+)
+"""Elements of HTML whose content stays."""
 _ATTRIBUTE = re.compile(
     r"""(\s(?:alt|title|placeholder|aria-label|label)\s*=\s*)("[^"]*"|'[^']*')""", re.IGNORECASE
 )
 _LANGUAGE = re.compile(r"""(\s(?:xml:)?lang\s*=\s*)("[^"]*"|'[^']*'|[^\s>]+)""", re.IGNORECASE)
 
 
-def read_html(content: str, options: Options) -> Document:
+class Rules(NamedTuple):
+    """How elements are read.
+
+    Attributes:
+        blocks: elements at whose tags a text ends. All others stand inside of texts.
+        kept: elements whose content stays.
+        has_attributes: whether attributes that a reader sees are translated.
+        is_xml: whether no element is void or holds a script.
+    """
+
+    blocks: Set[str] = BLOCKS
+    kept: Set[str] = KEPT
+    has_attributes: bool = True
+    is_xml: bool = False
+
+
+def read_html(content: str, options: Options, rules: Rules = Rules()) -> Document:
     """Reads a page. Elements with translate="no" or class="notranslate", code and scripts stay.
 
     The attribute `lang` of the page becomes the target language.
     """
     document = TextDocument()
-    add_html(document, content, options)
+    add_html(document, content, options, rules)
     return document.document()
 
 
@@ -43,54 +66,53 @@ def escaped(text: str) -> str:
     return html.escape(text, quote=False)
 
 
-def add_html(document: TextDocument, content: str, options: Options) -> None:
+def add_html(
+    document: TextDocument, content: str, options: Options, rules: Rules = Rules()
+) -> None:
     """Adds the texts of a page, or of a part of a page, to a document."""
     document.escape = escaped
-    page = _Page(content)
+    void = frozenset[str]() if rules.is_xml else VOID
+    page = _Page(content, rules.is_xml)
     kept, name, depth = "", "", 0  # an element that stays: its source so far, name and open tags
     for (start, kind, tag, attributes), (stop, *_) in itertools.pairwise(page.events):
         source = content[start:stop]
         if depth:
             kept += source
             depth += (kind == "start") - (kind == "end") if tag == name else 0
-            if not depth:
-                _add_kept(document, name, kept)
-        elif kind == "start" and tag not in VOID and _stays(tag, attributes):
+            if not depth and name in rules.blocks:
+                document.stop(kept)
+            elif not depth:
+                document.add(Code("value", kept), kept)
+        elif kind == "start" and tag not in void and _stays(tag, attributes, rules.kept):
             kept, name, depth = source, tag, 1
         elif kind == "text":
             document.add(re.sub(r"[ \t\r\n]+", " ", html.unescape(source)), source)
         elif kind == "other":
             document.add(Code("alone", source), source)
-        elif tag in _INLINE:
-            single = tag in VOID or kind == "single"
-            code = "alone" if single else "open" if kind == "start" else "close"
-            parts = _with_attributes(document, source)
-            document.add(Code(code, parts, tag), source)  # type: ignore[arg-type]
-        else:
+        elif tag in rules.blocks:
             if tag == "html" and kind == "start" and options.target:
                 source = _in_language(source, options.target)
             document.stop()
-            document.stop(_with_attributes(document, source))
+            document.stop(_with_attributes(document, source, rules))
+        else:
+            alone = "break" if tag == "br" and not rules.is_xml else "alone"
+            is_alone = tag in void or kind == "single"
+            code = alone if is_alone else "open" if kind == "start" else "close"
+            parts = _with_attributes(document, source, rules)
+            document.add(Code(code, parts, tag), source)  # type: ignore[arg-type]
     if depth:
         document.stop(kept)
 
 
-def _add_kept(document: TextDocument, name: str, source: str) -> None:
-    if name in _INLINE | _KEPT_INLINE:
-        document.add(Code("value", source), source)
-    else:
-        document.stop(source)
-
-
-def _stays(tag: str, attributes: dict[str, str | None]) -> bool:
+def _stays(tag: str, attributes: dict[str, str | None], kept: Set[str]) -> bool:
     classes = (attributes.get("class") or "").split()
-    return tag in _KEPT or attributes.get("translate") == "no" or "notranslate" in classes
+    return tag in kept or attributes.get("translate") == "no" or "notranslate" in classes
 
 
-def _with_attributes(document: TextDocument, source: str) -> str | list[str]:
+def _with_attributes(document: TextDocument, source: str, rules: Rules) -> str | list[str]:
     """A tag; a list of its parts if the values of attributes are segments."""
     parts, end = list[str](), 0
-    for match in _ATTRIBUTE.finditer(source):
+    for match in _ATTRIBUTE.finditer(source) if rules.has_attributes else ():
         first, last = match.start(2) + 1, match.end(2) - 1
         parts += [source[end:first], source[first:last]]
         end = last
@@ -112,8 +134,11 @@ class _Page(HTMLParser):
     event is the end of the page.
     """
 
-    def __init__(self, content: str):
+    def __init__(self, content: str, is_xml: bool):
         super().__init__(convert_charrefs=False)
+        self._is_xml = is_xml
+        if is_xml:
+            self.CDATA_CONTENT_ELEMENTS = self.RCDATA_CONTENT_ELEMENTS = ()  # type: ignore[misc]
         self.events: list[tuple[int, str, str, dict[str, str | None]]] = []
         self._lines = [0, *(match.end() for match in re.finditer("\n", content))]
         self.feed(content)
@@ -146,8 +171,12 @@ class _Page(HTMLParser):
         self._add("other")
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """Reads `<![if IE]>` as a comment, as browsers do; otherwise some are errors."""
-        return self.parse_bogus_comment(i)
+        """Reads `<![if IE]>` as a comment, as browsers do, and CDATA of XML as a whole."""
+        end = self.rawdata.find("]]>", i) if self._is_xml else -1
+        if end < 0:
+            return self.parse_bogus_comment(i)
+        self._add("other")
+        return end + len("]]>")
 
     def handle_decl(self, decl: str) -> None:
         self._add("other")

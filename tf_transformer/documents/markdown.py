@@ -107,7 +107,7 @@ def _items(
         elif token.type == "softbreak":
             yield " "
         elif token.type == "hardbreak":
-            yield Code("alone", f"\\{between}")
+            yield Code("break", f"\\{between}")
         elif token.type == "code_inline":
             pad = " " * (token.content[:1] == "`" or token.content[-1:] == "`")
             yield Code("value", f"{token.markup}{pad}{token.content}{pad}{token.markup}")

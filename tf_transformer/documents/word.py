@@ -4,6 +4,7 @@ import copy
 import io
 import re
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -19,12 +20,13 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _PARTS = re.compile(
     r".*\.wordprocessingml\.(document\.main|header|footer|footnotes|endnotes|styles)\+xml"
 )
+_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError)  # errors of archives
 _AROUND = {"hyperlink", "ins", "moveTo", "smartTag", "fldSimple", "sdt"}
 _TEXTS = {"t": "", "noBreakHyphen": "\u2011"}  # elements of text; "": their own
 _RANGE = re.compile(r"(\w+?(?:Range)?)(Start|End)")
 # The format of a paragraph, and hints that Word makes again.
 _SKIPPED = {f"{_W}{name}" for name in ("pPr", "proofErr", "lastRenderedPageBreak")}
-_BREAKS = {f"{_W}{name}" for name in ("br", "cr", "tab")}
+_BREAKS = {f"{_W}{name}" for name in ("br", "cr", "tab")}  # between words
 _CHECKS = {f"{_W}{name}" for name in ("lang", "noProof")}  # no formatting
 
 
@@ -45,13 +47,20 @@ class _Run(NamedTuple):
 def read_docx(content: bytes, options: Options) -> Document:
     """Reads the paragraphs of a document. Formatted words and links are inline codes.
 
-    A tab or a line break ends a segment. Pictures, fields, comments and deleted text stay.
+    A tab or a line break is one, too; a page break ends a segment. Pictures, fields, comments and
+    deleted text stay.
     """
     try:
         archive = zipfile.ZipFile(io.BytesIO(content))
+        size = sum(info.file_size for info in archive.infolist())
+        if size > options.unpacked_bytes:
+            raise InputError(
+                f"its parts have {size:,} bytes; at most {options.unpacked_bytes:,} are read. "
+                "Divide it, or take out pictures."
+            )
         files = {info.filename: archive.read(info) for info in archive.infolist()}
         types = parsed(files["[Content_Types].xml"]).getroot()
-    except (zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError) as error:
+    except (*_BROKEN, KeyError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"it is not a Word document: {error}. Save it as .docx.") from error
     names = [x.get("PartName", "")[1:] for x in types if _PARTS.fullmatch(x.get("ContentType", ""))]
     trees = {name: parsed(files[name]) for name in names if name in files}
@@ -78,12 +87,12 @@ def read_docx(content: bytes, options: Options) -> Document:
 
 
 def _parts(paragraph: etree._Element) -> Iterator[Segment | Code]:
-    """The segments of a paragraph, and the tabs and breaks between them."""
+    """The segments of a paragraph, and the page breaks between them."""
     items, depth = list[Item](), 0
     for item in _items(paragraph):
         if isinstance(item, Code) and isinstance(item.content, _Format):
             depth += 1 if item.kind == "open" else -1
-        if isinstance(item, Code) and not depth and _is_break(item.content):
+        if isinstance(item, Code) and not depth and _is_page_break(item.content):
             yield from (Segment(items), item)
             items = []
         else:
@@ -91,9 +100,10 @@ def _parts(paragraph: etree._Element) -> Iterator[Segment | Code]:
     yield Segment(items)
 
 
-def _is_break(content: Any) -> bool:
+def _is_page_break(content: Any) -> bool:
     part = None if isinstance(content, _Format) else content[0]
-    return isinstance(part, _Run) and part.part.tag in _BREAKS
+    kinds = ("page", "column")
+    return isinstance(part, _Run) and part.part.get(f"{_W}type") in kinds
 
 
 def _items(container: etree._Element) -> Iterator[Item]:
@@ -132,8 +142,8 @@ def _items(container: etree._Element) -> Iterator[Item]:
         elif part.getparent() is container:
             yield Code("value" if name.endswith("}oMath") else "alone", [part])
         else:
-            code = [_Run(style, part)]
-            yield Code("close" if kind == "end" else "alone", code, ("field", container))
+            code = "close" if kind == "end" else "break" if part.tag in _BREAKS else "alone"
+            yield Code(code, [_Run(style, part)], ("field", container))  # type: ignore[arg-type]
     if opened:
         yield Code("close", opened.content, opened.key)
     if field:

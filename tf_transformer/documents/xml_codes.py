@@ -14,19 +14,21 @@ from tf_transformer.errors import InputError
 SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 _ILLEGAL = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINE_BREAKS = {"lb", "xlf:lb"}  # types of codes
 _AROUND = {"g", "mrk", "hi", "pc"}  # elements around words
 _STARTS = {"bpt": "rid id i", "bx": "rid id", "sc": "id", "sm": "id"}  # and what names the pair
 _ENDS = {"ept": "rid id i", "ex": "rid id", "ec": "startRef", "em": "startRef"}
 
 
 def parsed(content: bytes) -> etree._ElementTree:
-    """The tree of an XML document. Entities are not read."""
+    """The tree of an XML document. Entities and other files are not read."""
     parser = etree.XMLParser(resolve_entities=False, no_network=True, remove_blank_text=False)
     try:
         tree = etree.fromstring(content, parser).getroottree()
     except etree.XMLSyntaxError as error:
         raise InputError(f"it is not well-formed XML: {error}. Correct it.") from error
-    if next(tree.iter(etree.Entity), None) is not None:
+    declared = () if tree.docinfo.internalDTD is None else tree.docinfo.internalDTD.entities()
+    if any(True for _ in (*declared, *tree.iter(etree.Entity))):
         raise InputError("it uses entities, which are not read. Write their text in their place.")
     return tree
 
@@ -88,6 +90,8 @@ def items_of(element: etree._Element) -> Iterator[Item]:
             names = (_STARTS | _ENDS)[name].split()
             key = next((part.get(x) for x in names if part.get(x)), "")
             yield Code("open" if name in _STARTS else "close", whole, key)
+        elif _LINE_BREAKS & {part.get(x) for x in ("ctype", "type", "subType")}:
+            yield Code("break", whole)
         else:
             yield Code("value" if name else "alone", whole)
         yield spaced(part.tail)

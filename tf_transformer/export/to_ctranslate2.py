@@ -108,13 +108,17 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
     # CTranslate2's coverage penalty uses one head of one layer. Its repetition penalty divides
     # logits, and ours multiplies log-probabilities. Its random numbers differ.
     # run_in_ctranslate2.py does not have the rules for punctuation.
-    for name, rules, value in options_in(decode):
-        if "ctranslate2" in rules.formats or rules.off in (value, *Effect):
-            continue
-        off = [] if rules.off == () else str(rules.off).lower()
+    lacking = {
+        name: (value, [] if rules.off == () else str(rules.off).lower())
+        for name, rules, value in options_in(decode)
+        if "ctranslate2" not in rules.formats and rules.off not in (value, *Effect)
+    }
+    if lacking:
+        given = ", ".join(f"decode.{name}={value}" for name, (value, _) in lacking.items())
+        options = " ".join(f"--{name} {off}" for name, (_, off) in lacking.items())
         raise InputError(
-            f"CTranslate2 does not support decode.{name}={value}. Use --format saved_model, or "
-            f"give --{name} {off} and set the options of CTranslate2 in your calls."
+            f"CTranslate2 does not support {given}. Use --format saved_model, or give {options} "
+            "and set the options of CTranslate2 in your calls."
         )
 
 

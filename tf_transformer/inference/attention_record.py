@@ -20,6 +20,19 @@ class Tokens(NamedTuple):
     word_of: list[int]  # the index of the word of each piece
 
     @classmethod
+    def joined(cls, parts: Iterable["Tokens"]) -> "Tokens":
+        """The tokens of the parts of a text, with the end token of the last part alone."""
+        result = cls([], [], [])
+        for part in parts:
+            place = max(0, len(result.words) - 1)  # without the end token of the part before
+            result = cls(
+                result.pieces[:-1] + part.pieces,
+                result.words[:-1] + part.words,
+                result.word_of[:-1] + [place + word for word in part.word_of],
+            )
+        return result
+
+    @classmethod
     def of(
         cls, ids: Iterable[int], tokenizer: Tokenizer, symbols: Container[int] = SPECIAL_IDS
     ) -> "Tokens":

@@ -1,9 +1,12 @@
 """The model sees text in capitals or in title case as a usual sentence; a short word is copied."""
 
+from typing import Any
+
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.inference.search_graph import Pairs, SearchGraph
+from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.text import capitals
 from tf_transformer.text.normalization import class_of
 
@@ -18,6 +21,10 @@ class CapitalsGraph(SearchGraph):
     and the pieces of these texts are short, so a model predicts better from a sentence. A short
     word such as EU is its own prediction, because it would be another word in a sentence.
     """
+
+    def __init__(self, *arguments: Any):
+        self._title, self._sentence = (Traced(f, STRINGS, rare=True) for f in (title, sentence))
+        super().__init__(*arguments)
 
     def is_copied(self, text: tf.Tensor) -> tf.Tensor:
         return tf.logical_or(super().is_copied(text), is_short_word(self.without_spans(text)))
@@ -38,14 +45,18 @@ class CapitalsGraph(SearchGraph):
         strings = super().decode(hypotheses, text)
         _, rest = self.codec["source"].split_tag(text)
         upper, in_title = (mask[:, None] for mask in cases(self.without_spans(rest)))
-        titles = tf.reshape(title(tf.reshape(strings, [-1])), tf.shape(strings))
-        strings = tf.where(in_title, titles, strings)
+        flat = tf.reshape(strings, [-1])
+        titles = tf.cond(tf.reduce_any(in_title), lambda: self._title(flat), lambda: flat)
+        strings = tf.where(in_title, tf.reshape(titles, tf.shape(strings)), strings)
         return tf.where(upper, tf.strings.upper(strings, "utf-8"), strings)
 
     def _sentence_like(self, text: tf.Tensor, changed: tf.Tensor) -> tf.Tensor:
         """Puts strings `changed` (B,) in the form of a sentence where `text` (B,) has capitals."""
-        upper, in_title = cases(self.without_spans(text))
-        return tf.where(tf.logical_or(upper, in_title), sentence(changed), changed)
+        has_capitals = tf.logical_or(*cases(self.without_spans(text)))
+        sentences = tf.cond(
+            tf.reduce_any(has_capitals), lambda: self._sentence(changed), lambda: changed
+        )
+        return tf.where(has_capitals, sentences, changed)
 
 
 def cases(text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:

@@ -12,8 +12,9 @@ import tensorflow as tf
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_places import Drawn, Located, matches, place
-from tf_transformer.inference.text_graph import lengths_of
+from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced, lengths_of
 from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.elements import is_well_formed
 from tf_transformer.text.graph_tokenizer import valid
 from tf_transformer.text.kept_spans import REPLACEMENT, WITHOUT_SPAN, pattern_of
@@ -33,12 +34,16 @@ class KeptSpans:
 
     Args:
         keep: kinds of spans and patterns; see `kept_spans.pattern_of`.
+        graph: the `SearchGraph` whose outputs are repaired.
 
     Raises:
         InputError: for a pattern that Python or RE2 cannot read.
     """
 
-    def __init__(self, keep: Sequence[str]):
+    def __init__(self, keep: Sequence[str], graph: Any = None):
+        self._graph = graph
+        self._repaired = Traced(self._repair_rows, STRINGS, IDS, STRINGS, NUMBERS, rare=True)
+        self._repaired_alone = Traced(self._repair_alone, STRINGS, STRINGS, rare=True)
         self.pattern = pattern_of(keep)
         try:
             self.locate(tf.constant(""))
@@ -50,17 +55,16 @@ class KeptSpans:
 
     def __call__(
         self,
-        graph: Any,
         hypotheses: Hypotheses,
         text: tf.Tensor,
         outputs: tf.Tensor,
         prefix: tf.Tensor | None = None,
     ) -> tf.Tensor:
-        """The outputs (B, N) of a `SearchGraph` for the clean strings (B,), repaired.
+        """The outputs (B, N) of the graph for the clean strings (B,), repaired.
 
         The tokens of a prefix, int32 (B, P), stay; spans that it repeats are repeated.
         """
-        text_alone = graph.codec["source"].split_tag(text)[1]
+        text_alone = self._graph.codec["source"].split_tag(text)[1]
 
         def repaired(wrong: tf.Tensor) -> tf.Tensor:
             row = wrong[:, 0]
@@ -69,7 +73,7 @@ class KeptSpans:
             if prefix is not None:
                 is_text = tf.gather(prefix, row) > BOS_ID  # `open_words` adds the start id
                 fixed = tf.math.count_nonzero(is_text, axis=1, dtype=tf.int32)
-            return self._repaired(graph, tf.gather(text, row), ids, given, fixed)
+            return self._repaired(tf.gather(text, row), ids, given, fixed)
 
         # A missing hypothesis stays empty.
         return self._repair_wrong(text_alone, outputs, hypotheses.lengths > 0, repaired)
@@ -82,10 +86,7 @@ class KeptSpans:
         """
 
         def repaired(wrong: tf.Tensor) -> tf.Tensor:
-            rows = tf.gather(text, wrong[:, 0]), tf.gather_nd(outputs, wrong)
-            return tf.map_fn(
-                lambda row: self._without_attention(*row), rows, fn_output_signature=tf.string
-            )
+            return self._repaired_alone(tf.gather(text, wrong[:, 0]), tf.gather_nd(outputs, wrong))
 
         return self._repair_wrong(text, outputs, may_change, repaired)
 
@@ -131,15 +132,16 @@ class KeptSpans:
         spans, stops = tf.boolean_mask(parts, is_span), tf.boolean_mask(stops, is_span)
         return Located(spans, stops - tf.strings.length(spans), stops)
 
-    def _repaired(
-        self, graph: Any, text: tf.Tensor, ids: tf.Tensor, outputs: tf.Tensor, fixed: tf.Tensor
+    def _repair_rows(
+        self, text: tf.Tensor, ids: tf.Tensor, outputs: tf.Tensor, fixed: tf.Tensor
     ) -> tf.Tensor:
         """Repairs the outputs (R,) with ids (R, T) for strings (R,); `fixed` (R,) tokens stay."""
+        graph = self._graph
         ids = ids[:, : tf.reduce_max(token_counts(ids))]
         ends = ends_of_tokens(graph, ids, text)
         before_end = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         is_text = before_end & tf.not_equal(ids, PAD_ID)
-        source = graph.encode(text)[0].to_tensor(PAD_ID)
+        source = graph.encode(graph.hidden(text))[0].to_tensor(PAD_ID)
         weights = attention(graph.model, source, ids) * tf.cast(is_text, tf.float32)[..., None]
         tags, rests = graph.codec["source"].split_tag(text)
         fixed = tf.gather(ends, tf.minimum(fixed, tf.shape(ids)[1]), batch_dims=1)
@@ -148,7 +150,8 @@ class KeptSpans:
             tag, rest, *drawn = row
 
             def count_tokens(starts: tf.Tensor) -> tf.Tensor:
-                return lengths_of(graph.encode(tf.strings.join([tag, starts]))[0]) - 1
+                starts = graph.hidden(tf.strings.join([tag, starts]))
+                return lengths_of(graph.encode(starts)[0]) - 1
 
             return self.repair(rest, Drawn(*drawn), count_tokens)
 
@@ -165,18 +168,19 @@ class KeptSpans:
         texts = divide(rest, self.pattern)[::2]
         apart = tf.where(tf.equal(start, ""), "", start + " ")  # 20 and %d would be a percentage
 
+        def is_right(output: tf.Tensor) -> tf.Tensor:
+            starts_right = tf.equal(tf.strings.substr(output, 0, drawn.fixed), start)
+            return starts_right & holds(wanted.spans, self.locate(output).spans)
+
         def repaired() -> tf.Tensor:
-            placed = place(source, wanted, given, drawn, count_tokens)
+            placed = valid(place(source, wanted, given, drawn, count_tokens))
+            return tf.cond(is_right(placed), lambda: placed, spans_first)
+
+        def spans_first() -> tf.Tensor:  # rarely: before all other text, or alone
             in_start = tf.reduce_any(matches(wanted.spans, self.locate(start).spans), axis=1)
             first = tf.concat([apart[None], tf.boolean_mask(wanted.spans, ~in_start)], 0)
-            # These two rarely have to do: the spans alone, and the spans before all other text.
-            result = _with_spaces(first)
             before_all = _with_spaces(tf.concat([first, texts], 0))
-            for better in (before_all, valid(placed)):
-                is_right = holds(wanted.spans, self.locate(better).spans)
-                is_right &= tf.equal(tf.strings.substr(better, 0, drawn.fixed), start)
-                result = tf.where(is_right, better, result)
-            return result
+            return tf.where(is_right(before_all), before_all, _with_spaces(first))
 
         def in_order() -> tf.Tensor:
             return _with_spaces(tf.concat([apart[None], wanted.spans, texts], 0))
@@ -185,6 +189,14 @@ class KeptSpans:
             holds(wanted.spans, given.spans),
             lambda: drawn.output,
             lambda: tf.cond(_is_small(source, wanted, given), repaired, in_order),
+        )
+
+    def _repair_alone(self, text: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
+        """Repairs the outputs (R,) for strings (R,), whose spans are all there."""
+        return tf.map_fn(
+            lambda row: self._without_attention(*row),
+            (text, outputs),
+            fn_output_signature=tf.string,
         )
 
     def _without_attention(self, source: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
@@ -230,10 +242,10 @@ def holds(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
 def attention(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     """The attention of targets (R, T) to the text of sources (R, S), float32 (R, T, S).
 
-    It is the mean over layers and heads. The end token gets most attention of words that need none,
-    so it does not count, and the rows sum to 1 without it.
+    It is the mean over layers and heads, of the first model of an ensemble. The end token gets most
+    attention of words that need none, so it does not count, and the rows sum to 1 without it.
     """
-    of_layers = model.run((source, shift_right(target))).cross_attention
+    of_layers = members_of(model)[0].run((source, shift_right(target))).cross_attention
     weights = tf.add_n([tf.cast(tf.reduce_mean(w, 1), tf.float32) for w in of_layers])
     is_text = tf.not_equal(source, EOS_ID) & tf.not_equal(source, PAD_ID)
     weights *= tf.cast(is_text, tf.float32)[:, None]
@@ -247,6 +259,6 @@ def ends_of_tokens(graph: Any, ids: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
     lengths = tf.minimum(tf.range(longest + 1), token_counts(ids)[:, None])
     zeros = tf.zeros(tf.shape(lengths))
     starts = Hypotheses(of_starts, lengths, zeros, zeros)
-    sizes = tf.strings.length(graph.decode(starts, text))
+    sizes = tf.strings.length(graph.shown(graph.decode(starts, text), text))
     sizes = tf.minimum(sizes, sizes[:, -1:])
     return tf.transpose(tf.scan(tf.maximum, tf.transpose(sizes)))  # a half character adds nothing

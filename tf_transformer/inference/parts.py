@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from tf_transformer.decoding import NEG_INF
+from tf_transformer.inference.text_graph import Traced
 from tf_transformer.text.graph_splitter import marked, split_at, split_sentences
 from tf_transformer.text.splitting import CLAUSE_MARKS, MARK, WORD_MARKS
 
@@ -47,7 +48,13 @@ def divide_long(
 
     def divided() -> Parts:
         is_long = may_be_long & (count_tokens(parts.texts) > room)
-        return _in_groups(parts, is_long, count_tokens, max(1, room // 2), kept)
+        fields = (*parts, is_long)
+        in_groups = Traced(
+            lambda *x: _in_groups(Parts(*x[:-1]), x[-1], count_tokens, max(1, room // 2), kept),
+            *(tf.TensorSpec([None], field.dtype) for field in fields),
+            rare=True,
+        )
+        return tf.cond(tf.reduce_any(is_long), lambda: in_groups(*fields), lambda: parts)
 
     return tf.cond(tf.reduce_any(may_be_long), divided, lambda: parts)
 

@@ -135,7 +135,7 @@ class Predictor(ABC):
         optional_inputs: texts that may be given beside each text; see `Input`.
         own_options: further arguments of a subclass, by name.
         translates: whether predictions say the same as their texts. Only then may predictions keep
-            spans, and texts be divided into sentences.
+            spans, texts be divided into sentences, and words have probabilities.
     """
 
     translates: ClassVar[bool] = False
@@ -145,16 +145,13 @@ class Predictor(ABC):
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
-        if config.keep and not (self.translates and len(members_of(model)) == 1):
-            raise InputError(
-                "decode.keep needs a translator of one model, whose attention shows where spans of "
-                f"the text stand in the translation; got {list(config.keep)}. Give --keep []."
-            )
-        if config.split != "none" and not self.translates:
-            raise InputError(
-                f"decode.split is for translators, got {config.split}: a {type(self).__name__} "
-                "reads whole texts. Give --split none."
-            )
+        for name in ("split", "keep", "word_probabilities"):
+            value, off = getattr(config, name), getattr(DecodeConfig(), name)
+            if value != off and not self.translates:
+                raise InputError(
+                    f"decode.{name} is for translators, got {value}: this run predicts with a "
+                    f"{type(self).__name__}. Give --{name} {[] if off == () else str(off).lower()}."
+                )
         self.model = model
         self.codec = codec
         self.config = config

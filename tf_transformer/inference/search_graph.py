@@ -22,6 +22,7 @@ from tf_transformer.inference.parts import (
     whole_texts,
 )
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
+from tf_transformer.inference.span_symbols import SpanSymbols
 from tf_transformer.inference.word_probabilities import (
     WORD_PROBABILITIES,
     of_copies,
@@ -104,7 +105,9 @@ class SearchGraph(text_graph.TextGraph):
         self._pair_notices = PairNotices(scripts)
         has_words = translates and codec.seen_words
         self._unseen_words = UnseenWords(codec.seen_words) if has_words else None
-        self.kept_spans = KeptSpans(self.config.keep) if self.config.keep else None
+        keep, keep_as = self.config.keep, self.config.keep_as
+        self.kept_spans = KeptSpans(keep, self) if keep else None
+        self.symbols = SpanSymbols(keep) if keep and keep_as == "emoji" else None
         if jit_compile:
             # XLA's product with the untransposed matrix takes up to three times as long. To
             # transpose it in each call takes as long as several steps. The export stores both.
@@ -119,7 +122,9 @@ class SearchGraph(text_graph.TextGraph):
         # The same for ids (B, S) and those of each of `problem_inputs`, (B, P). The rows with a
         # prefix differ from call to call, so XLA does not compile this search.
         self.search_given = text_graph.Traced(
-            self._search_given, text_graph.IDS, *[text_graph.IDS] * len(self.problem_inputs)
+            *(self._search_given, text_graph.IDS),
+            *[text_graph.IDS] * len(self.problem_inputs),
+            rare=True,
         )
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
@@ -148,7 +153,7 @@ class SearchGraph(text_graph.TextGraph):
         """Prepares texts (B,) for a search, with strings (B,) for each of `inputs` or for none."""
         named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
         text, rest = self.clean(self.join(text, named))
-        ids, cut = self.encode(text)
+        ids, cut = self.encode(self.hidden(text))
         lengths = text_graph.lengths_of(ids)
         searched = lengths >= self.shortest_source
         copied = self.is_copied(rest)
@@ -177,7 +182,10 @@ class SearchGraph(text_graph.TextGraph):
                 whole |= tf.not_equal(named[kind.name], "")
         kept = self.kept_spans.pattern if self.kept_spans else ""
         parts = parts_of(rest, whole, self.config.split_language, kept)
-        room = self.max_source_length - 1 - bool(self.codec["source"].tags)
+        longest = self.max_source_length
+        if self.config.trained_source_length:
+            longest = min(longest, self.config.trained_source_length)
+        room = longest - 1 - bool(self.codec["source"].tags)
         parts = divide_long(parts, whole, self.count_tokens, room, kept)
         tags = tf.gather(
             tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
@@ -221,6 +229,14 @@ class SearchGraph(text_graph.TextGraph):
     def without_spans(self, text: tf.Tensor) -> tf.Tensor:
         """The strings (B,) without the spans of `config.keep`."""
         return self.kept_spans.without_spans(text) if self.kept_spans else text
+
+    def hidden(self, text: tf.Tensor) -> tf.Tensor:
+        """The clean strings (B,) as the search reads them; see `config.keep_as`."""
+        return self.symbols.hide(text) if self.symbols else text
+
+    def shown(self, outputs: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
+        """Results (B, N) of `decode` for strings (B,), with the spans that `hidden` hides."""
+        return self.symbols.show(outputs, text) if self.symbols else outputs
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Prepares strings (B,) for `encode`, and returns them with and without target tags.
@@ -271,12 +287,15 @@ class SearchGraph(text_graph.TextGraph):
         `source`, int32 (B, S), are the ids of the strings. `fields`, int32 (B, P), are those of the
         `Problem`, one for each of `problem_inputs`, if the search had them.
         """
-        texts, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
+        drawn, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
+        texts = self.shown(drawn, text)
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
-            kept = self.kept_spans(self, hypotheses, text, texts, named.get("prefix"))
+            kept = self.kept_spans(hypotheses, text, texts, named.get("prefix"))
             if self.config.word_probabilities:
-                ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, texts), ids)
+                ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, drawn), ids)
+                if self.symbols:
+                    source = self.encode(text)[0].to_tensor(PAD_ID)
             texts = kept
         strings = []
         if self.config.word_probabilities:

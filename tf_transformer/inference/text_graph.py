@@ -3,6 +3,7 @@
 import functools
 import itertools
 import os
+import threading
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,10 +21,12 @@ from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 IDS = tf.TensorSpec((None, None), tf.int32)
 STRINGS = tf.TensorSpec((None,), tf.string)
+NUMBERS = tf.TensorSpec((None,), tf.int32)
 Outputs = dict[str, tf.Tensor]
 """The outputs of a signature, tensors (B, ...) by name."""
 Endpoints = dict[str, tuple[Callable[..., Outputs], list[str]]]
 """Signatures of a SavedModel: by name, the function and the names of its inputs."""
+_FIRST_CALL = threading.Lock()
 
 
 class Rows(NamedTuple):
@@ -44,14 +47,23 @@ class Traced:
     Other graphs call this graph and do not trace the function again. A `tf.function` that returns
     ragged tensors takes several times as long per call, which matters for a single sentence. The
     graph has no custom gradients, because a SavedModel cannot hold them. Ragged tensors in the
-    result become `Rows`.
+    result become `Rows`. All inputs have an axis of rows.
+
+    Args:
+        function: the function.
+        *inputs: shapes and dtypes of its arguments.
+        rare: whether other graphs call this one for few batches. Then it is no part of them, and
+            TensorFlow optimizes it when it runs for the first time, if ever.
     """
 
-    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec):
+    _is_optimized = False
+
+    def __init__(self, function: Callable[..., Any], *inputs: tf.TensorSpec, rare: bool = False):
         self._function = tf.function(
             lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
             input_signature=inputs,
             autograph=False,
+            experimental_attributes={"_noinline": True} if rare else None,
         )
 
     @functools.cached_property
@@ -61,6 +73,12 @@ class Traced:
             return self._function.get_concrete_function()
 
     def __call__(self, *inputs: Any) -> Any:
+        if not self._is_optimized and tf.executing_eagerly():
+            # TensorFlow optimizes the graph in the first call; in each thread, if several call it.
+            with _FIRST_CALL:
+                if not self._is_optimized:
+                    self.concrete(*(rows[:1] for rows in inputs))
+                    self._is_optimized = True
         return self.concrete(*inputs)
 
 

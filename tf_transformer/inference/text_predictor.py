@@ -40,7 +40,6 @@ class TextPredictor(predictor.Predictor):
         graph_type: the class of the graph.
         output: name of the predicted text in the signatures of a SavedModel.
         copies: whether a text without letters is its own prediction, with score 0.
-        has_words: whether words of predictions have probabilities; see `word_probabilities`.
 
     Raises:
         InputError: when the configuration names a piece that the vocabulary does not have.
@@ -49,7 +48,6 @@ class TextPredictor(predictor.Predictor):
     graph_type: type[SearchGraph] = SearchGraph
     output: ClassVar[str] = "prediction"
     copies: bool = False
-    has_words: ClassVar[bool] = False
     _graph: SearchGraph
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
@@ -58,11 +56,6 @@ class TextPredictor(predictor.Predictor):
             raise InputError(
                 f"decode.{name} ({value:,}) must be at most {codec.size('target'):,}, the "
                 "number of tokens in the vocabulary."
-            )
-        if config.word_probabilities and not self.has_words:
-            raise InputError(
-                "decode.word_probabilities needs a translator, and this run predicts with a "
-                f"{type(self).__name__}. Leave out decode.word_probabilities."
             )
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:

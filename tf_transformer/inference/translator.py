@@ -1,8 +1,8 @@
 """Translations of strings, and alignments of their words."""
 
+import itertools
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
@@ -10,6 +10,7 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
+from tf_transformer.inference.alignment import Alignment
 from tf_transformer.inference.attention_record import Tokens
 from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.inputs import as_texts
@@ -25,39 +26,14 @@ from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.capitals import form_of, sentence
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
-from tf_transformer.text.kept_spans import without_spans
+from tf_transformer.text.kept_spans import pattern_of, without_spans
 from tf_transformer.text.normalization import clean
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.splitting import SentenceSplitter
 from tf_transformer.text.target_tag import split_tag
-from tf_transformer.text.word_alignment import Link, Unit
 
 __all__ = ["Alignment", "SavedTranslator", "Translation", "Translator"]
-
-
-class Alignment(NamedTuple):
-    """The decoder's attention to the source when it predicts each token of the target."""
-
-    source: Tokens  # S pieces, the end token last
-    target: Tokens  # T pieces, the end token last
-    weights: np.ndarray  # float32 (T, S) between pieces, rows sum to 1
-
-    def links(self, unit: Unit = "words") -> list[Link]:
-        """Links as pairs of a source position and a target position, in the order of the target.
-
-        A link leads from each target piece to the source piece that it attends to most. The end
-        tokens have no links. Two words are linked if any of their pieces are linked.
-
-        Args:
-            unit: words: positions count the words of `str.split()`. pieces: positions count pieces.
-        """
-        if len(self.source.pieces) < 2:
-            return []
-        best = enumerate(self.weights[:-1, :-1].argmax(axis=1).tolist())
-        if unit == "pieces":
-            return [(source, target) for target, source in best]
-        words = {(self.target.word_of[t], self.source.word_of[s]) for t, s in best}
-        return [(source, target) for target, source in sorted(words)]
 
 
 class Translator(TextPredictor):
@@ -77,7 +53,6 @@ class Translator(TextPredictor):
 
     output = "translation"
     translates = True
-    has_words = True
 
     def __init__(
         self,
@@ -175,13 +150,37 @@ class Translator(TextPredictor):
     ) -> list[Alignment]:
         """The decoder's attention to each text for each token of its translation.
 
-        The result is the cross-attention of a layer of the decoder, averaged over the heads.
+        The result is the cross-attention of a layer of the decoder, averaged over the heads. With
+        `config.split`, each sentence attends to its own source.
 
         Raises:
             InputError: for a layer that the decoder does not have.
         """
         texts = as_texts(texts)
         translations = as_texts(translations, "translations", texts)
+        sentences = [self._sentences(*pair) for pair in zip(texts, translations, strict=True)]
+        pairs = list(itertools.chain.from_iterable(sentences))
+        sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+        aligned = iter(self._aligned(sources, targets, layer))
+        return [Alignment.of_parts([next(aligned) for _ in of_pair]) for of_pair in sentences]
+
+    def _sentences(self, text: str, translation: str) -> list[tuple[str, str]]:
+        """The sentences of a pair; the pair itself, where its sides have unlike sentences."""
+        if self.config.split == "none" or split_tag(text, self.codec["source"].tags)[0]:
+            return [(text, translation)]
+        kept = pattern_of(self.config.keep) if self.config.keep else ""
+        sides = []
+        for side, language in ((text, self.config.split_language), (translation, "")):
+            pieces = SentenceSplitter(language, kept).split(clean(side))
+            if "" in pieces[1::2]:  # sentences without a space between them share a word
+                return [(text, translation)]
+            sides.append(list(filter(None, pieces[::2])))
+        if not sides[0] or len(sides[0]) != len(sides[1]):
+            return [(text, translation)]
+        return list(zip(*sides, strict=True))
+
+    def _aligned(self, texts: list[str], translations: list[str], layer: int) -> list[Alignment]:
+        """`align` of texts that are not divided."""
         nothing = Alignment(Tokens([], [], []), Tokens([], [], []), np.zeros((0, 0), np.float32))
         result = [nothing] * len(texts)
         for indices, source, target in self.pairs(Call(texts, predictions=translations)):

@@ -22,6 +22,7 @@ from tf_transformer.kernels import attention as _attention
 from tf_transformer.kernels import consistency as _consistency
 from tf_transformer.kernels import cross_entropy as _cross_entropy
 from tf_transformer.kernels import dropout as _dropout
+from tf_transformer.kernels import gather as _gather
 from tf_transformer.kernels import gradient as _gradient
 from tf_transformer.kernels import layer_norm as _layer_norm
 from tf_transformer.kernels import linear_attention as _linear_attention
@@ -49,6 +50,7 @@ class Kernels(NamedTuple):
     matmul_transposed: Callable = _gradient.matmul_transposed
     top_k: Callable = _top_k.top_k
     rank_tokens: Callable = _top_k.rank_tokens
+    gather: Callable = _gather.plain_gather
 
 
 PLAIN = Kernels(

@@ -17,7 +17,7 @@ from tf_transformer.layers.dropout import Dropout
 from tf_transformer.layers.mask_checks import require_mask
 from tf_transformer.layers.masks import causal_mask, combine_masks
 from tf_transformer.layers.position_encoding import Positions
-from tf_transformer.layers.shape import Shape
+from tf_transformer.layers.shape import Shape, size_of
 from tf_transformer.layers.stored import KeyValue, Stored
 
 
@@ -101,7 +101,7 @@ class Attention(ConfiguredLayer):
 
     def concatenate(self, heads: KerasTensor) -> KerasTensor:
         """Concat(head₁ … head_H) Wᴼ: (B, H, T, K) to (B, T, D)."""
-        length, size = ops.shape(heads)[2], heads.shape[1] * heads.shape[3]
+        length, size = size_of(heads, 2), heads.shape[1] * heads.shape[3]
         if heads.shape[2] != 1:
             heads = ops.einsum("bhtk->bthk", heads)
         output = self.output_projection(ops.reshape(heads, (-1, size)))  # (B·T, D)

@@ -8,7 +8,7 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.int8 import Int8Matrix, Int8Policy
-from tf_transformer.layers.shape import Shape, flatten_positions
+from tf_transformer.layers.shape import Shape, flatten_positions, size_of
 
 
 class Dense(keras.layers.Dense):
@@ -86,7 +86,7 @@ class HeadProjection(Dense):
         One `einsum` moves the axes of matrices of equal size together. TensorFlow starts it seven
         times as fast as oneDNN's transposition. A single position needs only a reshape.
         """
-        rows, length, sizes = self(flatten_positions(x)), ops.shape(x)[1], self.sizes
+        rows, length, sizes = self(flatten_positions(x)), size_of(x, 1), self.sizes
         is_one = isinstance(length, int) and length == 1
         if len(set(sizes)) == 1 and not is_one:
             together = ops.reshape(rows, (-1, length, len(sizes), *sizes[0]))

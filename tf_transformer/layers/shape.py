@@ -19,4 +19,11 @@ def flatten_positions(x: KerasTensor) -> KerasTensor:
 
 def unflatten_positions(rows: KerasTensor, like: KerasTensor) -> KerasTensor:
     """(R, E) back to (..., E), with the leading axes of `like` (..., D)."""
-    return ops.reshape(rows, (-1, *ops.shape(like)[1:-1], rows.shape[-1]))
+    sizes = [size_of(like, axis) for axis in range(1, len(like.shape) - 1)]
+    return ops.reshape(rows, (-1, *sizes, rows.shape[-1]))
+
+
+def size_of(x: KerasTensor, axis: int) -> int | KerasTensor:
+    """The size of an axis: an int, or an int32 scalar that only a running graph knows."""
+    size = x.shape[axis]
+    return ops.shape(x)[axis] if size is None else size

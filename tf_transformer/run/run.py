@@ -17,6 +17,7 @@ from tf_transformer.data.corpora import differ, run_languages
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder, members
 from tf_transformer.text.codec import Codec, codec_files
+from tf_transformer.text.kept_spans import COMMON
 from tf_transformer.text.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -203,6 +204,12 @@ class Run:
         own = select(self.config.task, lambda rules: rules.off is not None)
         options |= {f"task.{name}": value for name, value in own.items()}
         return {f"--{name}": value for name, value in options.items()}
+
+    def document_options(self) -> dict[str, Any]:
+        """Options of the search for documents: a translator divides texts, and keeps their tags."""
+        if self.config.task.name != "translation":
+            return {}
+        return {"split": "sentences", "keep": tuple(self.config.decode.keep) or (COMMON,)}
 
     def files(self) -> list[pathlib.Path]:
         """The files of the run and of `others`, which no output may replace."""

@@ -19,9 +19,9 @@ from tf_transformer.serving.translations import Translations
 def make_app(translations: Translations, origins: Sequence[str] = ()) -> Starlette:
     """The application for a model.
 
-    OpenAI's API is under /v1, DeepL's under /v2, and LibreTranslate's at the root. `GET /health`
-    answers when the server runs, and `GET /metrics` has the metrics for Prometheus. Scripts of
-    `origins` may read answers; `*` stands for all pages.
+    OpenAI's API is under /v1, DeepL's under /v2 and /v3, and LibreTranslate's at the root. `GET
+    /health` answers when the server runs, and `GET /metrics` has the metrics for Prometheus.
+    Scripts of `origins` may read answers; `*` stands for all pages.
     """
 
     async def health(request: Request) -> Response:
@@ -30,6 +30,7 @@ def make_app(translations: Translations, origins: Sequence[str] = ()) -> Starlet
     async def metrics(request: Request) -> Response:
         return Response(translations.metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
+    deepl = DeepL(translations).app()
     cors = Middleware(
         CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"]
     )
@@ -38,7 +39,8 @@ def make_app(translations: Translations, origins: Sequence[str] = ()) -> Starlet
             Route("/health", health),
             Route("/metrics", metrics),
             Mount("/v1", OpenAi(translations).app()),
-            Mount("/v2", DeepL(translations).app()),
+            Mount("/v2", deepl),
+            Mount("/v3", deepl),
             Mount("/", LibreTranslate(translations).app()),
         ],
         middleware=[cors] if origins else [],

@@ -1,29 +1,32 @@
-"""DeepL's API, version 2: https://developers.deepl.com/api-reference/translate."""
+"""DeepL's API: https://developers.deepl.com/api-reference/translate."""
 
 from typing import Any
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tf_transformer.serving.api import Api
-from tf_transformer.serving.formats import LINES, Format
+from tf_transformer.serving.formats import HTML_RULES, XML_RULES, Format, lines_of, markup
+from tf_transformer.serving.glossaries import MOST, Glossary, read_entries
 from tf_transformer.serving.languages import is_named, name_of
-from tf_transformer.serving.markup import BLOCKS, IGNORED, markup
 from tf_transformer.serving.requests import require, shown
+from tf_transformer.serving.translations import Translations
 
 SCHEME = "DeepL-Auth-Key "
-REFUSED = (
-    *("glossary_id", "glossary_ids", "translation_memory_id"),
-    *("style_id", "custom_instructions"),
-)
+REFUSED = ("glossary_ids", "translation_memory_id", "style_id", "custom_instructions")
 FORMALITIES = ("default", "prefer_more", "prefer_less")  # that a model without formality may have
 
 
 class DeepL(Api):
-    """DeepL's API for one language pair, without glossaries, under /v2."""
+    """DeepL's API for one language pair, under /v2, and its glossaries under /v3, too."""
 
     name = "deepl"
+
+    def __init__(self, translations: Translations):
+        super().__init__(translations)
+        self._glossaries: dict[str, Glossary] = {}  # by id
 
     def routes(self) -> list[BaseRoute]:
         """The addresses and their handlers."""
@@ -31,8 +34,11 @@ class DeepL(Api):
             Route("/translate", self.translate, methods=["POST"]),
             Route("/languages", self.languages),
             Route("/usage", self.usage),
-            Route("/glossaries", self.glossaries),
             Route("/glossary-language-pairs", self.glossary_pairs),
+            Route("/glossaries", self.list_glossaries),
+            Route("/glossaries", self.create_glossary, methods=["POST"]),
+            Route("/glossaries/{id}", self.glossary, methods=["GET", "DELETE"]),
+            Route("/glossaries/{id}/entries", self.entries),
         ]
 
     def error(self, message: str, status: int) -> dict[str, Any]:
@@ -50,7 +56,9 @@ class DeepL(Api):
         texts = given.get("text")
         texts = [texts] if isinstance(texts, str) else texts
         texts = self.translations.limits.accept_texts(texts, "text")
-        rows = await self.translations(texts, _format_of(given))
+        named = given.get("glossary_id")
+        terms = self._glossary(named).tsv(texts) if named else ""
+        rows = await self.translations(texts, _format_of(given), terms=terms)
         source = self.translations.source.upper()
         shows_count = str(given.get("show_billed_characters")).lower() in ("true", "1")
         return JSONResponse(
@@ -80,15 +88,51 @@ class DeepL(Api):
         count = self.translations.character_count
         return JSONResponse({"character_count": count, "character_limit": 10**12})
 
-    async def glossaries(self, request: Request) -> Response:
-        """No glossaries."""
-        await self._read_with_key(request)
-        return JSONResponse({"glossaries": []})
-
     async def glossary_pairs(self, request: Request) -> Response:
-        """No language pairs of glossaries."""
+        """The language pair, if the model takes terms."""
         await self._read_with_key(request)
-        return JSONResponse({"supported_languages": []})
+        pairs = [self._pair()] * self.translations.takes_terms
+        return JSONResponse({"supported_languages": pairs})
+
+    async def list_glossaries(self, request: Request) -> Response:
+        """All glossaries."""
+        await self._read_with_key(request)
+        listed = [self._info(glossary) for glossary in self._glossaries.values()]
+        return JSONResponse({"glossaries": listed})
+
+    async def create_glossary(self, request: Request) -> Response:
+        """Makes a glossary of `entries`; in version 3 of one dictionary with them."""
+        given = await self._read_with_key(request)
+        require(self.translations.takes_terms, "This translator takes no glossaries.")
+        message = f"This server has {MOST:,} glossaries. Delete one."
+        require(len(self._glossaries) < MOST, message, status=429)
+        name, dictionaries = given.get("name"), given.get("dictionaries", [given])
+        require(isinstance(name, str) and bool(name), "A glossary needs a name.")
+        is_one = isinstance(dictionaries, list) and [*map(type, dictionaries)] == [dict]
+        require(is_one, "Expected one dictionary.")
+        self._require_languages(dictionaries[0])
+        called = self.translations.limits.accept_text(str(name), "The name")
+        glossary = Glossary(called, read_entries(dictionaries[0]))
+        self._glossaries[glossary.id] = glossary
+        return JSONResponse(self._info(glossary), 201)
+
+    async def glossary(self, request: Request) -> Response:
+        """A glossary without its entries; or deletes it."""
+        await self._read_with_key(request)
+        glossary = self._glossary(request.path_params["id"])
+        if request.method == "DELETE":
+            del self._glossaries[glossary.id]
+            return Response(status_code=204)
+        return JSONResponse(self._info(glossary))
+
+    async def entries(self, request: Request) -> Response:
+        """The entries of a glossary as TSV; in version 3 inside of JSON."""
+        await self._read_with_key(request)
+        entries = self._glossary(request.path_params["id"]).tsv()
+        if request.scope["root_path"] == "/v2":
+            return Response(entries, media_type="text/tab-separated-values")
+        dictionary = {**self._pair(), "entries": entries, "entries_format": "tsv"}
+        return JSONResponse({"dictionaries": [dictionary]})
 
     async def _read_with_key(self, request: Request) -> dict[str, Any]:
         """The values of a request with a key, in a header or in a value."""
@@ -97,6 +141,22 @@ class DeepL(Api):
         key = header.removeprefix(SCHEME) if header.startswith(SCHEME) else given.get("auth_key")
         self.translations.require_key(key, status=403)
         return given
+
+    def _glossary(self, name: Any) -> Glossary:
+        glossary = self._glossaries.get(name) if isinstance(name, str) else None
+        if glossary is None:
+            raise HTTPException(404, f"There is no glossary {shown(name)}.")
+        return glossary
+
+    def _pair(self) -> dict[str, str]:
+        source, target = self.translations.source.lower(), self.translations.target.lower()
+        return {"source_lang": source, "target_lang": target}
+
+    def _info(self, glossary: Glossary) -> dict[str, Any]:
+        """What clients of both versions read."""
+        head = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
+        dictionary = {**self._pair(), "entry_count": len(glossary.entries)}
+        return head | dictionary | {"creation_time": glossary.created, "dictionaries": [dictionary]}
 
     def _require_languages(self, given: dict[str, Any]) -> None:
         """Refuses another language pair than the model's. The source may be missing."""
@@ -112,12 +172,12 @@ def _format_of(given: dict[str, Any]) -> Format:
     kind = given.get("tag_handling") or ""
     require(kind in ("", "html", "xml"), f"The tag_handling {shown(kind)} is not supported.")
     if not kind:
-        return LINES
+        return lines_of
     names = ("splitting_tags", "non_splitting_tags", "ignore_tags")
     splitting, joining, ignored = (_names(given, name) for name in names)
-    if kind == "html":
-        splitting, ignored = splitting | BLOCKS, ignored | IGNORED
-    return markup(splitting - joining, ignored)
+    rules = HTML_RULES if kind == "html" else XML_RULES
+    blocks = (rules.blocks | splitting) - joining
+    return markup(rules._replace(blocks=blocks, kept=rules.kept | ignored))
 
 
 def _names(given: dict[str, Any], name: str) -> set[str]:

@@ -4,34 +4,33 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from tf_transformer.files.writing import one_line
+from tf_transformer.documents.document import Options, texts_of, with_translations
+from tf_transformer.documents.html_page import BLOCKS, Rules, read_html
+from tf_transformer.serving.requests import require
+
+KEEP_TAGS = "Give --keep common to the command that serves its run, or that exports it."
 
 
 class Divided(NamedTuple):
-    """The parts of a text, and what stands around them: one string more than parts."""
+    """The parts of a text, and a function from their translations to the text with them."""
 
     parts: Sequence[str]
-    around: Sequence[str]
-
-    def join(self, translations: Sequence[str]) -> str:
-        """The text with translations in place of its parts."""
-        pairs = itertools.zip_longest(self.around, translations, fillvalue="")
-        return "".join(itertools.chain.from_iterable(pairs))
+    join: Callable[[Sequence[str]], str]
 
 
-class Format(NamedTuple):
-    """How texts are divided, and what stands in a text in place of a part and its translation."""
-
-    divide: Callable[[str], Divided]
-    finish: Callable[[str, str], str]
+Format = Callable[[str], Divided]
+"""How texts are divided."""
 
 
 def lines_of(text: str) -> Divided:
     r"""The lines of a text, without the white space around them.
 
     Example:
-        >>> lines_of("One.\n\n  Two.\n")
-        Divided(parts=['One.', 'Two.'], around=['', '\n\n  ', '\n'])
+        >>> divided = lines_of("One.\n\n  Two.\n")
+        >>> divided.parts
+        ['One.', 'Two.']
+        >>> divided.join(["Eins.", "Zwei."])
+        'Eins.\n\n  Zwei.\n'
     """
     parts, around = [], [""]
     for line in text.splitlines(keepends=True):
@@ -42,8 +41,40 @@ def lines_of(text: str) -> Divided:
             around.append(end)
         else:
             around[-1] += line
-    return Divided(parts, around)
+
+    def join(translations: Sequence[str]) -> str:
+        pairs = itertools.zip_longest(around, translations, fillvalue="")
+        return "".join(itertools.chain.from_iterable(pairs))
+
+    return Divided(parts, join)
 
 
-LINES = Format(lines_of, lambda part, translation: one_line(translation))
-"""Plain text."""
+def markup(rules: Rules) -> Format:
+    """The format of HTML or XML. A text whose translation lost a tag of it is refused.
+
+    Example:
+        >>> divided = markup(Rules({"p"}))("<p>Caf&eacute; <i>A</i> &lt; B</p>")
+        >>> divided.parts
+        ['Café <a>A</a> < B']
+        >>> divided.join(["Das Café <a>A</a> < B"])
+        '<p>Das Café <i>A</i> &lt; B</p>'
+    """
+
+    def divide(text: str) -> Divided:
+        document = read_html(text, Options(), rules)
+        parts = texts_of(document)
+
+        def join(translations: Sequence[str]) -> str:
+            content, lost = with_translations(document, parts, translations)
+            message = f"The translation does not have the tags of the text. {KEEP_TAGS}"
+            require(not lost, message, status=502)
+            return content.decode()
+
+        return Divided(parts, join)
+
+    return divide
+
+
+HTML_RULES = Rules(BLOCKS | {"br"}, has_attributes=False)
+XML_RULES = Rules(frozenset(), frozenset(), has_attributes=False, is_xml=True)
+HTML = markup(HTML_RULES)

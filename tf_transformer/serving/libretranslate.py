@@ -8,9 +8,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from tf_transformer.serving.api import Api
-from tf_transformer.serving.formats import LINES
+from tf_transformer.serving.formats import HTML, lines_of
 from tf_transformer.serving.languages import is_named, name_of
-from tf_transformer.serving.markup import HTML
 from tf_transformer.serving.requests import require, shown
 
 AUTO = "auto"  # a source that the client does not know
@@ -44,7 +43,7 @@ class LibreTranslate(Api):
         kind = given.get("format") or "text"
         require(kind in ("text", "html"), f"The format {shown(kind)} is not supported.")
         most = _whole_number(given, "alternatives")
-        form, count = (LINES, 1 + most) if kind == "text" else (HTML, 1)
+        form, count = (lines_of, 1 + most) if kind == "text" else (HTML, 1)
         translations = await self.translations(texts, form, count)
         columns: dict[str, list[Any]] = {
             "translatedText": [translation.texts[0] for translation in translations]

@@ -88,6 +88,10 @@ class TextModel(ABC):
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
         """The predictions for each text; an `InputError` when the model cannot be reached."""
 
+    def n_best_of_document(self, texts: Sequence[str], options: Options) -> NBest:
+        """The same for texts of a document, with their sentences and tags if the model can."""
+        return self.n_best(texts, options)
+
     def align(
         self, pairs: Sequence[tuple[str, str]], options: Options = ()
     ) -> list[list[list[float]]]:
@@ -123,6 +127,7 @@ class RunModel(TextModel):
         texts = folder.load_samples() if folder.samples.is_file() else []
         self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
+        self._document_options = run.document_options()
         self.can_align = hasattr(self._predictor, "align")
         self.keeps_tags = has_tags(self._predictor.config.keep)
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
@@ -140,6 +145,13 @@ class RunModel(TextModel):
         self._searching = functools.lru_cache(CACHED_SEARCHES)(self._with_search)
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
+        return self._n_best(texts, options)
+
+    def n_best_of_document(self, texts: Sequence[str], options: Options) -> NBest:
+        return self._n_best(texts, options, **self._document_options)
+
+    def _n_best(self, texts: Sequence[str], options: Options, **others: Any) -> NBest:
+        """The predictions with values of controls and other options of the search."""
         if not self.controls:
             return self._predictor.n_best(texts)
         given = dict(options)
@@ -147,7 +159,7 @@ class RunModel(TextModel):
         temperature = values["temperature"]
         self._length_penalty.assign(values["length_penalty"])
         self._temperature.assign(temperature or 1.0)
-        searching = self._searching(int(values["beam_size"]), temperature > 0)
+        searching = self._searching(int(values["beam_size"]), temperature > 0, **others)
         return searching.n_best(texts, **self.inputs(options, len(texts)))
 
     def align(
@@ -163,8 +175,8 @@ class RunModel(TextModel):
             matrices.append(matrix.round(3).tolist())
         return matrices
 
-    def _with_search(self, beam_size: int, sampling: bool) -> TextPredictor:
-        """The predictor that returns all hypotheses of its beam.
+    def _with_search(self, beam_size: int, sampling: bool, **others: Any) -> TextPredictor:
+        """The predictor that returns all hypotheses of its beam, with other options of the search.
 
         Length penalty and temperature are variables of its graphs. A new value thus needs no new
         graph, which would take seconds to trace.
@@ -176,6 +188,7 @@ class RunModel(TextModel):
             "length_penalty": self._length_penalty,
             "sampling": sampling,
             "temperature": self._temperature,
+            **others,
         }
         config = VariableConfig(**vars(predictor.config) | options)
         return predictor.like(predictor.model, config)

@@ -43,12 +43,12 @@ class Limits:
 
     async def read_body(self, request: Request) -> bytes:
         """The body of a request, which is not too long."""
-        body = b""
+        body = bytearray()
         async for chunk in request.stream():
             body += chunk
             message = f"A request may have at most {self.request_bytes:,} bytes."
             require(len(body) <= self.request_bytes, message, status=413)
-        return body
+        return bytes(body)
 
 
 def content_type(request: Request) -> str:

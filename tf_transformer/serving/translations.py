@@ -8,15 +8,16 @@ from typing import NamedTuple
 
 from starlette.applications import Starlette
 
+from tf_transformer.files.writing import one_line
 from tf_transformer.inference.predictor import Prediction
 from tf_transformer.serving.batches import Batches
-from tf_transformer.serving.formats import LINES, Divided, Format
-from tf_transformer.serving.markup import KEEP_TAGS
+from tf_transformer.serving.formats import KEEP_TAGS, Divided, Format, lines_of
 from tf_transformer.serving.metrics import Metrics
 from tf_transformer.serving.models import TextModel
 from tf_transformer.serving.requests import Limits, require, run
 from tf_transformer.text.normalization import well_formed
 
+TERMS = "terms"  # the name of the field of terms
 CALL = 128  # parts of a text that are queued at once; other requests come between
 
 
@@ -63,6 +64,11 @@ class Translations:
         """Whether a request needs a key."""
         return bool(self._keys)
 
+    @property
+    def takes_terms(self) -> bool:
+        """Whether the model takes terms: phrases with translations that they must get."""
+        return TERMS in self.model.fields
+
     def require_key(self, given: object, status: int) -> None:
         """Refuses a request with a key that is not known, if requests need one."""
         key = well_formed(given).encode() if isinstance(given, str) else b""
@@ -70,15 +76,17 @@ class Translations:
         require(any(are_equal) or not self.needs_key, "The API key is missing or wrong.", status)
 
     async def __call__(
-        self, texts: Sequence[str], form: Format = LINES, count: int = 1
+        self, texts: Sequence[str], form: Format = lines_of, count: int = 1, terms: str = ""
     ) -> list[Translation]:
         """The translations of texts in a format, at most `count` of each, part by part.
 
-        A model that keeps no tags cannot translate markup.
+        A model that keeps no tags cannot translate markup. `terms` are lines of a phrase, a tab and
+        its translation.
         """
         message = f"This translator keeps no tags. {KEEP_TAGS}"
-        require(form is LINES or self.model.keeps_tags, message)
-        divided = [form.divide(text) for text in texts]
+        require(form is lines_of or self.model.keeps_tags, message)
+        options = ((TERMS, terms),) if terms else ()
+        divided = list(map(form, texts))
         parts = [part for text in divided for part in text.parts]
         most = self.batches.capacity
         message = f"The texts have {len(parts):,} lines; at most {most:,} are allowed."
@@ -90,20 +98,18 @@ class Translations:
         rows: list[list[Prediction]] = []
         for start in range(0, len(parts), CALL):
             called = parts[start : start + CALL]
-            rows += await run(self.batches, self.model.n_best, called, ())
+            rows += await run(self.batches, self.model.n_best, called, options)
         remaining = iter(rows)
         return [
-            _joined(form, text, list(itertools.islice(remaining, len(text.parts))), count)
+            _joined(text, list(itertools.islice(remaining, len(text.parts))), count)
             for text in divided
         ]
 
 
-def _joined(
-    form: Format, text: Divided, rows: Sequence[Sequence[Prediction]], count: int
-) -> Translation:
+def _joined(text: Divided, rows: Sequence[Sequence[Prediction]], count: int) -> Translation:
     """The translations of a text from those of its parts: the k-th has the k-th of each part."""
     texts = []
     for rank in range(min(count, max(map(len, rows), default=1))):
-        best = [row[min(rank, len(row) - 1)].text for row in rows]
-        texts.append(text.join(list(map(form.finish, text.parts, best))))
+        best = [one_line(row[min(rank, len(row) - 1)].text) for row in rows]
+        texts.append(text.join(best))
     return Translation(list(dict.fromkeys(texts)), not any(row[0].truncated for row in rows))

@@ -8,6 +8,11 @@ from tf_transformer.text.kept_spans import ALONE, CLOSING, TAG, TAG_NAME
 def is_well_formed(spans: tf.Tensor) -> tf.Tensor:
     """Whether the tags among spans (K,) open and close as in XML: bool scalar."""
     tags = tf.boolean_mask(spans, is_paired(spans))
+    return tf.cond(tf.size(tags) > 0, lambda: _nest(tags), lambda: tf.constant(True))
+
+
+def _nest(tags: tf.Tensor) -> tf.Tensor:
+    """Whether tags (P,) open and close as in XML: bool scalar."""
     names, closes, level = _levels(tags)
     # On each level, tags open and close in turn.
     pairs = tf.reshape(tf.argsort(level, stable=True)[: tf.size(tags) // 2 * 2], [-1, 2])

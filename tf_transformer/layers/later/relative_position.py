@@ -12,7 +12,7 @@ import numpy as np
 from keras import KerasTensor, ops
 
 from tf_transformer.layers.position_encoding import PositionEncoding
-from tf_transformer.layers.shape import Shape
+from tf_transformer.layers.shape import Shape, flatten_positions, unflatten_positions
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
@@ -41,9 +41,9 @@ class RotaryPosition(PositionEncoding):
         # A product with a matrix of 0, 1 and -1 is exact. Moving every second number would take
         # nine times as long.
         quarter_turn = np.kron(np.eye(size // 2), [[0, 1], [-1, 0]]).astype("float32")
-        rows = ops.reshape(heads, (-1, size))
+        rows = flatten_positions(heads)
         turned = ops.matmul(rows, ops.cast(quarter_turn, heads.dtype))  # (…, -x₂, x₁, …)
-        return heads * cosines + ops.reshape(turned, ops.shape(heads)) * sines
+        return heads * cosines + unflatten_positions(turned, like=heads) * sines
 
 
 @keras.saving.register_keras_serializable(package="tf_transformer")
