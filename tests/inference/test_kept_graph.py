@@ -214,6 +214,7 @@ def test_symbols_become_the_spans_that_they_hide(keep):
         ("a <i>red</i> car", "a 😀 red 😁 car", "ein 😀 rotes 😁 Auto", "ein <i>rotes</i> Auto"),
         ("<p> a<br/>b </p>", "😀 a😁 b 😂", "😀 A 😁 B 😂", "<p> A <br/>B </p>"),
         ("{a} and {b}", "😀 and 😁", "😁 und 😅", "{b} und "),
+        ("nice", "nice", "schön 😀", "schön 😀"),
     ],
 )
 def test_spaces_divide_symbols_of_tags_from_words(text, hidden, output, shown):

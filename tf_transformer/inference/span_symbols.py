@@ -26,9 +26,8 @@ class SpanSymbols:
     """
 
     def __init__(self, keep: Sequence[str]):
-        joined = (
-            [f"{_OPENING}{_JOIN}", f"{_JOIN}{_CLOSING}"] if {COMMON, "tags"} & set(keep) else []
-        )
+        self._has_tags = bool({COMMON, "tags"} & set(keep))
+        joined = [f"{_OPENING}{_JOIN}", f"{_JOIN}{_CLOSING}"] if self._has_tags else []
         symbols = [] if {COMMON, "emoji"} & set(keep) else [_SYMBOL]
         self._pattern = pattern_of([*keep, *symbols])
         self._joined_pattern = pattern_of([*joined, *keep, *symbols])
@@ -40,8 +39,8 @@ class SpanSymbols:
         parts, is_span = self._divided(tf.gather_nd(text, rows))  # (R, P)
         number = tf.cumsum(tf.cast(is_span, tf.int32), axis=1) - 1
         symbols = tf.gather(SYMBOLS, tf.clip_by_value(number, 0, len(SYMBOLS) - 1))
-        before = tf.where(tf.strings.regex_full_match(parts, f"{_JOIN}.*"), " ", "")
-        after = tf.where(tf.strings.regex_full_match(parts, f".*{_JOIN}"), " ", "")
+        before = tf.where(tf.strings.regex_full_match(parts, f"(?s){_JOIN}.*"), " ", "")
+        after = tf.where(tf.strings.regex_full_match(parts, f"(?s).*{_JOIN}"), " ", "")
         is_hidden = is_span & (number < len(SYMBOLS))
         parts = tf.where(is_hidden, tf.strings.join([before, symbols, after]), parts)
         hidden = tf.strings.regex_replace(tf.strings.reduce_join(parts, axis=1), _JOIN, "")
@@ -50,7 +49,7 @@ class SpanSymbols:
     def show(self, outputs: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Strings (B, N) with the spans of strings (B,) in place of symbols.
 
-        Symbols that stand for no span go.
+        Of a string with spans, symbols that stand for none go.
         """
         has_symbols = tf.strings.regex_full_match(outputs, f"(?s).*{_SYMBOL}.*")
         rows = tf.where(tf.reduce_any(has_symbols, axis=1))  # (R, 1)
@@ -63,13 +62,17 @@ class SpanSymbols:
         shown = tf.gather(spans, tf.argmax(tf.cast(is_symbol, tf.int32), axis=3), batch_dims=1)
         parts = tf.where(tf.reduce_any(is_symbol, 3), shown, parts)
         shown = tf.strings.regex_replace(tf.strings.reduce_join(parts, axis=2), f" ?{_JOIN} ?", "")
+        shown = tf.where(
+            tf.equal(spans[:, :1], ""), of_rows, shown
+        )  # emoji of a text without spans
         return tf.tensor_scatter_nd_update(outputs, rows, shown)
 
     def _divided(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """The parts (R, P) of strings (R,), and which of them are spans, bool (R, P)."""
         text = tf.strings.regex_replace(text, _JOIN, "")
-        text = tf.strings.regex_replace(text, rf"({_OPENING})([^\s<])", rf"\1{_JOIN}\2")
-        text = tf.strings.regex_replace(text, rf"([^\s>])({_CLOSING})", rf"\1{_JOIN}\2")
+        if self._has_tags:
+            text = tf.strings.regex_replace(text, rf"({_OPENING})([^\s<])", rf"\1{_JOIN}\2")
+            text = tf.strings.regex_replace(text, rf"([^\s>])({_CLOSING})", rf"\1{_JOIN}\2")
         parts = divide(text, self._joined_pattern).to_tensor("")
         is_span = (tf.range(tf.shape(parts)[1]) % 2 == 1) & tf.not_equal(parts, "")
         return parts, is_span
