@@ -138,6 +138,10 @@ class Problem(NamedTuple):
     # apply to these tokens, but their log-probability counts. The start id allows any of
     # `Constraints.word_starts`.
     prefix: KerasTensor | tuple = ()
+    # int32 (B, C): phrases that every hypothesis contains, each with the end id behind it, then
+    # padding. A phrase that begins with the start id is another form of the phrase before it, for
+    # the beginning of a hypothesis. For `beam_search`; see `rank_with_terms`.
+    terms: KerasTensor | tuple = ()
     facts: KerasTensor | tuple = ()  # int32 (B, X): facts for `Constraints.grammar`
     uniforms: KerasTensor | tuple = ()  # float32 (B, W, L): numbers in [0, 1) for `sample`
 
@@ -163,6 +167,7 @@ class Constraints:
     """
 
     word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    word_ends: tuple[int, ...] = ()  # ids of pieces that may follow a word; (): all ids
     excluded: tuple[int, ...] = ()  # ids that are never chosen, besides padding and start
     no_repeat_ngram_size: int = 0  # the number of tokens, n; 0: off
     repetition_penalty: float = 1.0  # at least 1, which is off
