@@ -111,7 +111,9 @@ def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypothe
         extended = _continue(now, candidates, finished, state)
         if not is_off(now.problem.terms):
             ends_word = ops.take(ends_of_words(options, logits.shape[-1]), extended.tokens, axis=0)
-            progress = extended.progress.after(extended.tokens, ends_word)
+            progress = extended.progress.after(
+                extended.tokens, ends_word, extended.log_probabilities
+            )
             extended = extended._replace(progress=progress)
         return extended._replace(done=_done(extended, options))
 

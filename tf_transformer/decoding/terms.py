@@ -71,6 +71,8 @@ class Progress(NamedTuple):
     # bool (B, W, C): whether the newest tokens are those of the form up to this column
     reached: KerasTensor
     met: KerasTensor  # bool (B, W, C): whether the phrase of the column has been met
+    # float32 (B, W): the log-probability, up to the first token of a phrase that has begun
+    rank: KerasTensor
 
     @classmethod
     def start(cls, terms: KerasTensor, beam_size: int, special: SpecialIds) -> "Progress":
@@ -78,7 +80,8 @@ class Progress(NamedTuple):
         batch, size = ops.shape(terms)
         none = ops.zeros((batch, beam_size, size), "bool")
         first = ops.full((batch, beam_size), special.start, "int32")
-        return cls(Columns.of(terms, special), none, none).after(first, ops.zeros_like(first) > 0)
+        zeros = ops.zeros((batch, beam_size))
+        return cls(Columns.of(terms, special), none, none, zeros).after(first, zeros > 0, zeros)
 
     def of(self, parents: KerasTensor) -> "Progress":
         """The progress of the hypotheses `parents`, int32 (B, K)."""
@@ -86,7 +89,8 @@ class Progress(NamedTuple):
             ops.take_along_axis(field, parents[..., None], axis=1)
             for field in (self.reached, self.met)
         )
-        return self._replace(reached=reached, met=met)
+        rank = ops.take_along_axis(self.rank, parents, axis=1)
+        return self._replace(reached=reached, met=met, rank=rank)
 
     @property
     def may_follow(self) -> KerasTensor:
@@ -95,8 +99,10 @@ class Progress(NamedTuple):
         opens = ops.logical_or(self.columns.is_start[:, None], before)
         return ops.logical_and(opens, ops.logical_not(self.met))
 
-    def after(self, tokens: KerasTensor, ends_word: KerasTensor) -> "Progress":
-        """The progress after tokens (B, W); `ends_word` (B, W): whether they may follow a word.
+    def after(self, tokens: KerasTensor, ends_word: KerasTensor, totals: KerasTensor) -> "Progress":
+        """The progress after tokens (B, W), which may follow a word where bool (B, W) `ends_word`.
+
+        `totals`, float32 (B, W), are the log-probabilities with these tokens.
 
         A phrase is met when its end column is reached. Of several, this is the longest one, then
         the first one. Others that share its tokens begin again.
@@ -112,7 +118,9 @@ class Progress(NamedTuple):
         met = ops.logical_or(self.met, ops.logical_and(any_ended, is_met))
         begun = ops.logical_and(is_start, ops.logical_not(met))
         kept = ops.logical_or(ops.logical_not(any_ended), begun)
-        return self._replace(reached=ops.logical_and(reached, kept), met=met)
+        reached = ops.logical_and(reached, kept)
+        goes_on = ops.any(ops.logical_and(reached, ops.logical_not(is_start)), axis=2)
+        return self._replace(reached=reached, met=met, rank=ops.where(goes_on, self.rank, totals))
 
     @property
     def missing(self) -> KerasTensor:
@@ -173,11 +181,12 @@ def rank_with_terms(
     values = ops.reshape(values + totals[..., None], (-1, count))
     parents = ops.arange(count, dtype="int32") // (count // beam_size)
     parents = ops.broadcast_to(parents, ops.shape(tokens))
-    after = progress.of(parents).after(tokens, ops.take(ends_word, tokens, axis=0))
+    after = progress.of(parents).after(tokens, ops.take(ends_word, tokens, axis=0), values)
     most = so_far.problem.limits[:, None] - so_far.index - 1
     most = ops.where(ops.equal(tokens, options.special.end), 0, most)
     values = ops.where(after.missing <= most, values, NEG_INF)
-    order = _in_turns(values, after.bank, 2 * beam_size)
+    ranks = ops.where(values > NEG_INF / 2, after.rank, 2 * NEG_INF)
+    order = _in_turns(ranks, after.bank, 2 * beam_size)
     return Extensions(*(ops.take_along_axis(x, order, axis=1) for x in (parents, tokens, values)))
 
 
@@ -190,7 +199,8 @@ def _next_of_phrase(
     """
     columns = progress.columns
     end = ops.full(ops.shape(log_p)[:2], special.end, "int32")
-    may_end = ops.equal(progress.after(end, ops.equal(end, special.end)).missing, 0)
+    at_end = progress.after(end, ops.equal(end, special.end), progress.rank)
+    may_end = ops.equal(at_end.missing, 0)
     is_end = ops.equal(ops.arange(log_p.shape[-1], dtype="int32"), special.end)
     follows = ops.logical_and(
         ends_word, ops.logical_or(ops.logical_not(is_end), may_end[..., None])

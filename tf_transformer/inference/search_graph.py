@@ -44,12 +44,7 @@ class Prepared(NamedTuple):
     lengths: tf.Tensor  # int32 (B,): number of ids; 0 for a text without a search
     copies: tf.Tensor  # string (B,): the prediction for a text without a search
     problem: dict[str, tf.RaggedTensor]  # int32 (B, None), fields of the `Problem` by name
-
-    def has_terms(self) -> tf.Tensor:
-        """Which texts have terms that apply: bool (B,)."""
-        if TERMS.name not in self.problem:
-            return tf.zeros(tf.shape(self.text), tf.bool)
-        return self.problem[TERMS.name].row_lengths() > 0
+    has_terms: tf.Tensor  # bool (B,): whether terms apply
 
 
 class Predictions(NamedTuple):
@@ -164,7 +159,10 @@ class SearchGraph(text_graph.TextGraph):
                 copied &= tf.equal(text_graph.lengths_of(encoded), 0)
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
-        return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
+        has_terms = tf.zeros(tf.shape(text), tf.bool)
+        if TERMS.name in problem:
+            has_terms = text_graph.lengths_of(problem[TERMS.name]) > 0
+        return Prepared(text, ids, cut & ~copied, lengths, copies, problem, has_terms)
 
     def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
         """Divides texts (B,) with `inputs` or none into parts.
@@ -423,14 +421,16 @@ class SearchGraph(text_graph.TextGraph):
         scores = tf.tile(score_of_none[None], (batch, 1))
         words = [of_copies(copies)] if self.config.word_probabilities else []
         nothing = (copies, scores, *words, tf.zeros((batch,), tf.bool))
-        has_terms = inputs.has_terms()
         results = micro_batches.run_in_micro_batches(
-            lambda rows: run(rows, False), tf.where(has_terms, 0, inputs.lengths), max_rows, nothing
+            lambda rows: run(rows, False),
+            tf.where(inputs.has_terms, 0, inputs.lengths),
+            max_rows,
+            nothing,
         )
         if TERMS.name in inputs.problem:
             results = micro_batches.run_in_micro_batches(
                 lambda rows: run(rows, True),
-                *(tf.where(has_terms, inputs.lengths, 0), max_rows, results),
+                *(tf.where(inputs.has_terms, inputs.lengths, 0), max_rows, results),
             )
         texts, scores, *words, at_limit = results
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}

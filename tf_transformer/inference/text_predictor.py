@@ -109,14 +109,13 @@ class TextPredictor(predictor.Predictor):
         inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        columns, has_terms = [ids], np.zeros(len(ids), bool)
+        columns, has_terms = [ids], inputs.has_terms.numpy()
         if any(len(rows.values) for rows in inputs.problem.values()):
             nothing = [np.zeros(0, np.int32)] * len(call.texts)
             columns += [
                 inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
                 for field in self._graph.problem_inputs
             ]
-            has_terms = inputs.has_terms().numpy()
         copies = inputs.copies[:, None]
         words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
         result = [
