@@ -45,8 +45,8 @@ def partners(pairs: Iterator[tuple[str, str]]) -> dict[str, str]:
         words, nouns = words_of(source, target)
         of_source.update(words)
         of_target.update(nouns)
-        for word in words:
-            of_both[word].update(nouns)
+        for word in sorted(words):
+            of_both[word].update(sorted(nouns))
 
     def dice(word: str, noun: str) -> float:
         return 2 * of_both[word][noun] / (of_source[word] + of_target[noun])

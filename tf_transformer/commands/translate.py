@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.config import DType
@@ -17,12 +17,14 @@ from tf_transformer.documents import (
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import is_stream, require_free, write_output
+from tf_transformer.files.reading import read_texts
 from tf_transformer.files.streaming import WINDOW, Output, Progress, SentenceProgress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.notices import Notice
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.kept_spans import COMMON
+from tf_transformer.text.terms import parse_terms
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
@@ -55,6 +57,7 @@ def main(
     window: int = WINDOW,
     prefixes: LocalPath = "",
     target_tags: LocalPath = "",
+    terms: LocalPath = "",
     score_target: LocalPath = "",
     n_best_output: LocalPath = "",
     scores_output: LocalPath = "",
@@ -92,6 +95,8 @@ def main(
         prefixes: file with the beginning of each translation, one per line; a line may be empty.
         target_tags: file with the tag of each translation's language, such as >>por<<, one per
             line. An empty line, or a line whose text starts with a tag, has no effect.
+        terms: file of terms for all lines or the whole document. Each line has a phrase of the
+            text, a tab, and the translation that the phrase must get.
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
@@ -122,16 +127,16 @@ def main(
         run = load_for_documents(run_dir, decode_options)
         source, target = direction_of(run.config) or ("", "")
         languages = Options(source, target_language or target, retranslate)
-        translate_document(run, input, output, languages, overwrite, dtype)
+        translate_document(run, input, output, languages, overwrite, dtype, read_terms(terms))
         return
     if target_language or retranslate:
         raise InputError(
             "--target_language and --retranslate are options of documents. Give a document as "
             "--input, or leave them out."
         )
-    if score_target and (prefixes or n_best_output or scores_output):
+    if score_target and (prefixes or terms or n_best_output or scores_output):
         raise InputError(
-            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
+            "--score_target translates nothing. Leave out --prefixes, --terms, --n_best_output and "
             "--scores_output."
         )
     if attention_output and resume:
@@ -159,9 +164,10 @@ def main(
     first = Output(output, _pair_score if score_target else _text)
     outputs = [first, *(file for file in optional if file.path)]
     written = filter(None, [*(file.path for file in outputs), attention_output])
-    require_free(list(written), [*filter(None, inputs), *run.files()], overwrite)
+    require_free(list(written), [*filter(None, [*inputs, terms]), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit}
+    for_all = read_terms(terms)
+    options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit, **for_all}
     options |= {name: bool(path) for name, path in given.items()}
     named = {f"--{name}": value for name, value in options.items()}
     stream.depends_on(run.search_options() | named, run.identities())
@@ -172,9 +178,18 @@ def main(
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
     unit = alignment_unit if alignments_output else ""
-    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
+    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention, for_all)
     stream.run(step)
     sys.stderr.write(step.report() + (attention.write() if attention else ""))
+
+
+def read_terms(path: str) -> dict[str, str]:
+    """The terms of a file as an input for all texts; {} without a file."""
+    if not path:
+        return {}
+    terms = "\n".join(read_texts(path)[0])
+    parse_terms(terms)
+    return {"terms": terms}
 
 
 def refuse_options_of_lines(path: str, options: Mapping[str, Any]) -> None:
@@ -196,7 +211,13 @@ def load_for_documents(run_dir: str, options: Mapping[str, Any]) -> Run:
 
 
 def translate_document(
-    run: Run, path: str, output: str, options: Options, overwrite: bool, dtype: DType
+    run: Run,
+    path: str,
+    output: str,
+    options: Options,
+    overwrite: bool,
+    dtype: DType,
+    for_all: Mapping[str, str],
 ) -> None:
     """Translates a document into a new file of its format, and reports on stderr."""
     if not output or not (is_stream(output) or same_format(path, output)):
@@ -213,7 +234,7 @@ def translate_document(
     from tf_transformer.tasks import load_predictor
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
-    step = LineStep(load_predictor(run, dtype), (), 0, "", None)
+    step = LineStep(load_predictor(run, dtype), (), 0, "", None, for_all)
     texts: list[str] = []
 
     def translate(new: list[str]) -> list[str]:
@@ -246,6 +267,8 @@ class LineStep:
     done: int  # number of lines before the first call
     unit: str  # of the alignments; "" without them
     attention: "AttentionFile | None"  # gets the attention of the first lines
+    # Inputs that are the same for all texts, such as terms.
+    for_all: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.unit and not hasattr(self.predictor, "align"):
@@ -262,6 +285,7 @@ class LineStep:
         self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
     ) -> list[Line]:
         predictor, given = self.predictor, dict(zip(self.names, columns, strict=True))
+        given |= {name: [value] * len(texts) for name, value in self.for_all.items()}
         if "target_tags" in given:
             texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
         if targets := given.pop("score_target", None):

@@ -26,6 +26,7 @@ from tf_transformer.decoding.problem import (
     Step,
     StepState,
     is_off,
+    pick,
     set_column,
 )
 from tf_transformer.decoding.terms import Extensions, Progress, ends_of_words, rank_with_terms
@@ -183,7 +184,7 @@ def _extensions(
         return rank_with_terms(logits, totals, now.progress, so_far, options)
     ranked, parents = rank_together(logits, totals, count, so_far, options)
     best, place = plain_top_k(ranked.log_probabilities, count)
-    return Extensions(_pick(parents, place), _pick(ranked.tokens, place), best)
+    return Extensions(pick(parents, place), pick(ranked.tokens, place), best)
 
 
 def _candidates(now: BeamState, best: Extensions, options: SearchOptions) -> Candidates:
@@ -204,9 +205,9 @@ def _finish(
     new = ops.logical_and(new, ops.logical_not(now.done)[:, None])  # (B, W)
     scores = log_probabilities / penalty(length)
     if bonuses is not None:
-        scores = scores + _pick(bonuses, parents)
+        scores = scores + pick(bonuses, parents)
     ending = Hypotheses(
-        ids=set_column(_pick(now.ids, parents), now.index, tokens),
+        ids=set_column(pick(now.ids, parents), now.index, tokens),
         lengths=ops.where(new, length, 0),
         log_probabilities=ops.where(new, log_probabilities, NEG_INF),
         scores=ops.where(new, scores, NEG_INF),
@@ -215,7 +216,7 @@ def _finish(
         *(ops.concatenate(pair, axis=1) for pair in zip(now.finished, ending, strict=True))
     )
     _, rank = plain_top_k(pool.scores, beam_size)
-    return Hypotheses(*(_pick(field, rank) for field in pool))
+    return Hypotheses(*(pick(field, rank) for field in pool))
 
 
 def _continue(
@@ -226,14 +227,14 @@ def _continue(
     kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
     places = ops.arange(2 * beam_size) + 2 * beam_size * ops.cast(candidates.ended, "int32")
     _, rank = plain_top_k(ops.cast(-places, "float32"), beam_size)  # (B, W)
-    parents = _pick(candidates.parents, rank)
-    tokens = _pick(candidates.tokens, rank)
-    per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)
+    parents = pick(candidates.parents, rank)
+    tokens = pick(candidates.tokens, rank)
+    per_hypothesis = tree.map_structure(lambda leaf: pick(leaf, parents), state.per_hypothesis)
     return BeamState(
         index=now.index + 1,
         tokens=tokens,
-        ids=set_column(_pick(now.ids, parents), now.index, tokens),
-        log_probabilities=_pick(kept, rank),
+        ids=set_column(pick(now.ids, parents), now.index, tokens),
+        log_probabilities=pick(kept, rank),
         finished=finished,
         done=now.done,
         state=StepState(per_hypothesis, state.per_sentence),
@@ -257,11 +258,3 @@ def _done(now: BeamState, options: SearchOptions) -> KerasTensor:
     if options.bounded:  # the worst hypothesis that is returned cannot change
         done = ops.logical_or(done, needed >= bound)
     return ops.logical_or(now.done, ops.logical_or(done, dead))
-
-
-def _pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
-    """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
-    shape = ops.shape(values)
-    rows = ops.arange(shape[0], dtype="int32")[:, None] * shape[1] + columns  # (B, W)
-    flat = ops.reshape(values, (shape[0] * shape[1], *shape[2:]))
-    return ops.take(flat, rows, axis=0)

@@ -69,6 +69,16 @@ def rank_together(
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
+def log_normalizers(logits: KerasTensor, ranked: Ranked, so_far: SoFar, options: SearchOptions):
+    """Log Σ exp(logit) over the tokens, (B, W), for the result of `rank_next`."""
+    logits = ops.cast(logits, "float32")
+    if _changes_all(so_far.problem, options.constraints):
+        return ops.logsumexp(logits, axis=-1)
+    values = ops.take_along_axis(logits, ranked.tokens, axis=2) - ranked.log_probabilities
+    is_allowed = ranked.log_probabilities > NEG_INF / 2
+    return ops.max(ops.where(is_allowed, values, NEG_INF), axis=2)
+
+
 def _rank(
     logits: KerasTensor, totals: KerasTensor | None, k: int, so_far: SoFar, options: SearchOptions
 ) -> tuple[KerasTensor, KerasTensor]:

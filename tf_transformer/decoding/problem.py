@@ -105,6 +105,14 @@ def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> Ker
     return ops.where(here, tokens[..., None], ids)
 
 
+def pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
+    """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
+    shape = ops.shape(values)
+    rows = ops.arange(shape[0], dtype="int32")[:, None] * shape[1] + columns  # (B, W)
+    flat = ops.reshape(values, (shape[0] * shape[1], *shape[2:]))
+    return ops.take(flat, rows, axis=0)
+
+
 Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
 """grammar(log-probabilities, ids, count, facts) -> log-probabilities.
 

@@ -21,11 +21,12 @@ from typing import NamedTuple
 import numpy as np
 from keras import KerasTensor, ops
 
-from tf_transformer.decoding.constraints import SoFar, is_free, rank_next
-from tf_transformer.decoding.problem import NEG_INF, SearchOptions, SpecialIds
+from tf_transformer.decoding.constraints import Ranked, SoFar, is_free, log_normalizers, rank_next
+from tf_transformer.decoding.problem import NEG_INF, SearchOptions, SpecialIds, pick
 from tf_transformer.kernels.top_k import plain_top_k
 
 SMALLEST_BEAM = 4  # of a search with terms
+OTHERS = 32  # tokens that may follow a phrase, beside the likeliest ones
 _BY_PROGRESS = 1e4  # more than any difference of log-probabilities
 
 
@@ -85,12 +86,8 @@ class Progress(NamedTuple):
 
     def of(self, parents: KerasTensor) -> "Progress":
         """The progress of the hypotheses `parents`, int32 (B, K)."""
-        reached, met = (
-            ops.take_along_axis(field, parents[..., None], axis=1)
-            for field in (self.reached, self.met)
-        )
-        rank = ops.take_along_axis(self.rank, parents, axis=1)
-        return self._replace(reached=reached, met=met, rank=rank)
+        fields = (pick(field, parents) for field in (self.reached, self.met, self.rank))
+        return Progress(self.columns, *fields)
 
     @property
     def may_follow(self) -> KerasTensor:
@@ -164,9 +161,9 @@ def rank_with_terms(
     """
     beam_size, size = logits.shape[1:]
     ranked = rank_next(logits, beam_size + 1, so_far, options)
-    log_p = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     ends_word = ops.convert_to_tensor(ends_of_words(options, size))
-    token, value = _next_of_phrase(log_p, progress, ends_word, options.special)
+    token, value = _next_of_phrase(logits, ranked, progress, options)
+    value = value - log_normalizers(logits, ranked, so_far, options)
     is_ranked = ops.logical_and(
         ops.equal(ranked.tokens, token[..., None]), ranked.log_probabilities > NEG_INF / 2
     )
@@ -187,36 +184,37 @@ def rank_with_terms(
     values = ops.where(after.missing <= most, values, NEG_INF)
     ranks = ops.where(values > NEG_INF / 2, after.rank, 2 * NEG_INF)
     order = _in_turns(ranks, after.bank, 2 * beam_size)
-    return Extensions(*(ops.take_along_axis(x, order, axis=1) for x in (parents, tokens, values)))
+    return Extensions(*(pick(field, order) for field in (parents, tokens, values)))
 
 
 def _next_of_phrase(
-    log_p: KerasTensor, progress: Progress, ends_word: KerasTensor, special: SpecialIds
+    logits: KerasTensor, ranked: Ranked, progress: Progress, options: SearchOptions
 ) -> tuple[KerasTensor, KerasTensor]:
-    """The next token of a phrase for each hypothesis, (B, W), and its log-probability.
+    """The next token of a phrase for each hypothesis, (B, W), and its logit.
 
     A phrase that has begun goes on. Otherwise, the phrase with the likeliest first token begins.
+    Behind a phrase comes the likeliest token that may follow a word, among the ranked tokens and a
+    few others, so that there is one.
     """
-    columns = progress.columns
-    end = ops.full(ops.shape(log_p)[:2], special.end, "int32")
-    at_end = progress.after(end, ops.equal(end, special.end), progress.rank)
-    may_end = ops.equal(at_end.missing, 0)
-    is_end = ops.equal(ops.arange(log_p.shape[-1], dtype="int32"), special.end)
-    follows = ops.logical_and(
-        ends_word, ops.logical_or(ops.logical_not(is_end), may_end[..., None])
-    )
-    following = ops.where(follows, log_p, NEG_INF)  # (B, W, V)
-    shape = ops.shape(progress.met)
-    ids = ops.where(
-        columns.is_end[:, None],
-        ops.cast(ops.argmax(following, axis=-1), "int32")[..., None],
-        ops.broadcast_to(columns.ids[:, None], shape),
-    )
-    values = ops.take_along_axis(log_p, ids, axis=2)  # (B, W, C)
-    goes_on = ops.logical_not(columns.is_start)[:, None]
-    further = ops.where(goes_on, columns.gain[:, None], 0)
+    columns, end_id = progress.columns, options.special.end
+    end = ops.full(ops.shape(progress.rank), end_id, "int32")
+    at_end = progress.after(end, ops.equal(end, end_id), progress.rank)
+    may_end = ops.equal(at_end.missing, 0)[..., None]
+    ends_word = ends_of_words(options, logits.shape[-1])
+    others = np.flatnonzero(ends_word)[:OTHERS].astype("int32")
+    shape = (*ops.shape(end), len(others))
+    tokens = ops.concatenate([ranked.tokens, ops.broadcast_to(others, shape)], axis=2)
+    values = ops.take_along_axis(ops.cast(logits, "float32"), tokens, axis=2)
+    follows = ops.take(ops.convert_to_tensor(ends_word), tokens, axis=0)
+    follows = ops.logical_and(follows, ops.logical_or(tokens != end_id, may_end))
+    best = ops.argmax(ops.where(follows, values, NEG_INF), axis=2)[..., None]
+    following = ops.take_along_axis(tokens, best, axis=2)
+
+    ids = ops.where(columns.is_end[:, None], following, columns.ids[:, None])  # (B, W, C)
+    values = ops.take_along_axis(ops.cast(logits, "float32"), ids, axis=2)
+    further = ops.where(columns.is_start[:, None], 0, columns.gain[:, None])
     key = values + _BY_PROGRESS * ops.cast(further, "float32")
-    possible = ops.logical_and(progress.may_follow, ops.not_equal(ids, special.start))
+    possible = ops.logical_and(progress.may_follow, ops.not_equal(ids, options.special.start))
     best = ops.argmax(ops.where(possible, key, 2 * NEG_INF), axis=2)[..., None]
     ids, values = (
         ops.take_along_axis(field, best, axis=2)[..., 0]
@@ -232,7 +230,7 @@ def _in_turns(values: KerasTensor, bank: KerasTensor, count: int) -> KerasTensor
     """
     size = values.shape[1]
     values, order = plain_top_k(values, size)
-    bank = ops.where(values > NEG_INF / 2, ops.take_along_axis(bank, order, axis=1), -1)
+    bank = ops.where(values > NEG_INF / 2, pick(bank, order), -1)
     places = ops.arange(size, dtype="int32")
     same = ops.equal(bank[:, :, None], bank[:, None])
     before = ops.logical_and(same, places < places[:, None])  # (B, K, K)
@@ -241,4 +239,4 @@ def _in_turns(values: KerasTensor, bank: KerasTensor, count: int) -> KerasTensor
     turn = ops.where(ops.logical_and(is_highest, ops.equal(turn, 0)), -1, turn)
     turn = ops.where(bank < 0, size, turn)
     _, ranks = plain_top_k(ops.cast(-(turn * size + places), "float32"), count)
-    return ops.take_along_axis(order, ranks, axis=1)
+    return pick(order, ranks)

@@ -36,6 +36,7 @@ class Input:
     # not have the input.
     choices: Callable[[Any], Iterable[str]] | None = None
     label: str = ""  # of its field on the page of the demo; "": the name
+    has_lines: bool = False  # whether a string may have several lines
     # Whether each part of a divided text gets an input of the problem. Else the text stays whole.
     of_parts: bool = False
     # From a text and a given string to an equivalent string, or an `InputError`.
@@ -89,6 +90,7 @@ TERMS = Input(
     "problem",
     lambda graph, text, given: graph.encode_terms(text, given),
     label="Terms: a line for each, like car = Auto",
+    has_lines=True,
     of_parts=True,
     checked=may_apply,
     example=lambda text, prediction: "\t".join(

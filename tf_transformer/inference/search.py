@@ -118,9 +118,7 @@ class Search:
     ) -> Hypotheses:
         config = self.config
         if not decoding.is_off(problem.terms):  # in any search, terms need a beam
-            import os
-
-            rows = max(config.beam_size, config.num_hypotheses, int(os.environ.get("TW", 4)))
+            rows = max(config.beam_size, config.num_hypotheses, decoding.SMALLEST_BEAM)
             config = replace(config, beam_size=rows, sampling=False)
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR

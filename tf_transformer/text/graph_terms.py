@@ -84,7 +84,7 @@ def find_terms(text: tf.Tensor, terms: Terms, language: str = "") -> Matches:
 
 def _with_units(text: tf.Tensor) -> tf.RaggedTensor:
     """Divides strings (B,) into space, unit, space, ..., space: string (B, None)."""
-    return tf.strings.split(tf.strings.regex_replace(text, f"({unit_pattern()})", "\0\\1\0"), "\0")
+    return tf.strings.split(tf.strings.regex_replace(text, unit_pattern(), "\0\\0\0"), "\0")
 
 
 def _first_words(units: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
