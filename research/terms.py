@@ -1,12 +1,12 @@
 """Counts the terms that translations have, with and without --terms, and compares BLEU and time.
 
-    python -m research.terms --run_dir pretrained/tatoeba-en-de --train tatoeba/train \
+    python -m research.terms --run_dirs pretrained/tatoeba-en-de --train tatoeba/train \
         --test tatoeba/test
 
 Makes a glossary for each pair of a test set: nouns of the source with their translations in the
 reference. Words are translations of each other if they often stand in the same pairs of the
 training text (Dice's coefficient), and if each is the best partner of the other. German nouns have
-capitals, so the target is German. The times are medians of several rounds.
+capitals, so the target is German. The times are medians.
 """
 
 import re
@@ -24,7 +24,6 @@ from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.terms import Term, find_terms, units
 
-WARM_UP = 100  # lines before the first round
 SMALLEST = 0.3  # Dice's coefficient of the words of a term
 NOUN = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{2,}")
 WORD = re.compile(r"[a-z]{3,}")
@@ -81,50 +80,56 @@ def has_terms(text: str, terms: Sequence[Term], translation: str) -> list[bool]:
     return [n < counts[target] for target, count in wanted.items() for n in range(count)]
 
 
-def main(
-    run_dir: str, train: str, test: str, lines: int = 1000, rounds: int = 1, output: str = ""
-) -> None:
-    """Prints a row for the lines of a test set that have terms.
-
-    Args:
-        run_dir: a trained run's folder; English to German.
-        train: training text without its ending, for train.en and train.de.
-        test: test set without its ending.
-        lines: how many of the test set's lines.
-        rounds: translations of all lines for the median of the time.
-        output: result file to write, for example research/results/terms.json.
-    """
+def measured(run_dir: str, train: str, test: str, lines: int, rounds: int) -> dict[str, Any]:
+    """The row of a run; see `main`."""
     sides = [read_texts(f"{train}.{side}")[0] for side in ("en", "de")]
     known = partners(zip(*sides, strict=True))
     test_pairs = zip(*(first_lines(f"{test}.{side}", lines) for side in ("en", "de")), strict=True)
     cases = [(*pair, terms) for pair in test_pairs if (terms := glossary(*pair, known))]
     texts, references, terms = (list(column) for column in zip(*cases, strict=True))
-    glossaries = ["\n".join(map("\t".join, of_line)) for of_line in terms]
     translator = Translator.from_run(run_dir)
-    rows: list[dict[str, Any]] = []
-    row: dict[str, Any] = {"lines": len(texts)}
-    for name, given in (("without", None), ("with", glossaries)):
-        translator(texts[:WARM_UP], terms=None if given is None else given[:WARM_UP])
-        seconds = []
-        for _ in range(rounds):
+    ways: dict[str, Any] = {
+        "without": None,
+        "with": ["\n".join(map("\t".join, of_line)) for of_line in terms],
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in ways}
+    outputs: dict[str, list[str]] = {}
+    for number in range(rounds + 1):  # the first traces the graphs
+        for name, given in ways.items():
             start = time.perf_counter()
-            outputs = [translation.text for translation in translator(texts, terms=given)]
-            seconds.append(time.perf_counter() - start)
-        found = [
-            is_there
-            for case in zip(texts, terms, outputs, strict=True)
-            for is_there in has_terms(*case)
-        ]
+            outputs[name] = [translation.text for translation in translator(texts, terms=given)]
+            seconds[name] += [time.perf_counter() - start] * (number > 0)
+    row: dict[str, Any] = {"run": run_dir, "lines": len(texts)}
+    for name in ways:
+        checked = map(has_terms, texts, terms, outputs[name])
+        present = [is_there for of_line in checked for is_there in of_line]
         row |= {
-            "terms": len(found),
-            f"present_{name}": round(100 * sum(found) / len(found), 2),
-            f"bleu_{name}": bleu(outputs, references),
-            f"seconds_{name}": round(statistics.median(seconds), 2),
+            "terms": len(present),
+            f"present_{name}": round(100 * sum(present) / len(present), 2),
+            f"bleu_{name}": round(bleu(outputs[name], references) or 0, 2),
+            f"seconds_{name}": round(statistics.median(seconds[name]), 2),
         }
-    row["time"] = round(row["seconds_with"] / row["seconds_without"], 2)
-    rows.append({"run": run_dir} | row)
+    ratios = [one / other for one, other in zip(seconds["with"], seconds["without"], strict=True)]
+    return row | {"time": round(statistics.median(ratios), 2)}
+
+
+def main(
+    run_dirs: str, train: str, test: str, lines: int = 1000, rounds: int = 3, output: str = ""
+) -> None:
+    """Prints a row for each run and the lines of its test set that have terms.
+
+    Args:
+        run_dirs: folders of runs from English to German, with commas between them.
+        train: for each run, its training text without the ending, for train.en and train.de.
+        test: for each run, a test set without its ending.
+        lines: how many of a test set's lines.
+        rounds: translations of all lines for the median of the time.
+        output: result file to write, for example research/results/terms.json.
+    """
+    columns = (value.split(",") for value in (run_dirs, train, test))
+    rows = [measured(*paths, lines, rounds) for paths in zip(*columns, strict=True)]
     print(of_rows(rows, left=1))
-    results.save(output, rows, ("tensorflow", "keras"))
+    results.save(output, rows, ("tensorflow", "keras", "sacrebleu"))
 
 
 if __name__ == "__main__":

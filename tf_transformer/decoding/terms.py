@@ -144,8 +144,9 @@ class Extensions(NamedTuple):
 
 def ends_of_words(options: SearchOptions, vocabulary_size: int) -> np.ndarray:
     """Which tokens may follow a word, bool (V,)."""
-    ids = [options.special.end, *options.constraints.word_ends]
-    return np.isin(np.arange(vocabulary_size), ids) | (not options.constraints.word_ends)
+    tokens, special = np.arange(vocabulary_size), options.special
+    ids = [special.end, *(options.constraints.word_ends or tokens)]
+    return np.isin(tokens, ids) & ~np.isin(tokens, [special.pad, special.start])
 
 
 def rank_with_terms(
@@ -201,12 +202,18 @@ def _next_of_phrase(
     at_end = progress.after(end, ops.equal(end, end_id), progress.rank)
     may_end = ops.equal(at_end.missing, 0)[..., None]
     ends_word = ends_of_words(options, logits.shape[-1])
-    others = np.flatnonzero(ends_word)[:OTHERS].astype("int32")
+    others = np.setdiff1d(np.flatnonzero(ends_word), [end_id])[:OTHERS].astype("int32")
     shape = (*ops.shape(end), len(others))
     tokens = ops.concatenate([ranked.tokens, ops.broadcast_to(others, shape)], axis=2)
     values = ops.take_along_axis(ops.cast(logits, "float32"), tokens, axis=2)
     follows = ops.take(ops.convert_to_tensor(ends_word), tokens, axis=0)
-    follows = ops.logical_and(follows, ops.logical_or(tokens != end_id, may_end))
+    follows = ops.logical_and(follows, ops.logical_or(ops.not_equal(tokens, end_id), may_end))
+    is_allowed = ops.pad(
+        ranked.log_probabilities > NEG_INF / 2,
+        [[0, 0], [0, 0], [0, len(others)]],
+        constant_values=True,
+    )
+    follows = ops.logical_and(follows, is_allowed)
     best = ops.argmax(ops.where(follows, values, NEG_INF), axis=2)[..., None]
     following = ops.take_along_axis(tokens, best, axis=2)
 

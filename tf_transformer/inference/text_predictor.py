@@ -109,13 +109,14 @@ class TextPredictor(predictor.Predictor):
         inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        columns, has_terms = [ids], inputs.has_terms.numpy()
-        if any(len(rows.values) for rows in inputs.problem.values()):
-            nothing = [np.zeros(0, np.int32)] * len(call.texts)
-            columns += [
-                inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
-                for field in self._graph.problem_inputs
-            ]
+        has_terms, nothing = inputs.has_terms.numpy(), [np.zeros(0, np.int32)] * len(call.texts)
+        given = [
+            inputs.problem[kind.name].lists() if kind.name in inputs.problem else nothing
+            for kind in self._graph.problem_inputs
+        ]
+        of_all = given[: self._graph.fields_of_all]
+        if not any(len(row) for column in of_all for row in column):
+            of_all = []
         copies = inputs.copies[:, None]
         words = [of_copies(copies).numpy()] if self.config.word_probabilities else []
         result = [
@@ -127,8 +128,8 @@ class TextPredictor(predictor.Predictor):
         is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
-            used = columns if has_terms[indices[0]] else columns[: 1 + self._graph.fields_of_all]
-            padded = (predictor.pad([column[i] for i in indices]) for column in used)
+            columns = [ids, *(given if has_terms[indices[0]] else of_all)]
+            padded = (predictor.pad([column[i] for i in indices]) for column in columns)
             return self._search(text[indices], *padded)
 
         groups = [np.where(group, lengths, 0).tolist() for group in (~has_terms, has_terms)]

@@ -241,7 +241,7 @@ class Tokenizer:
         return tuple(
             i
             for i, piece in enumerate(self.pieces)
-            if not continues(starts.get(i, piece)) and starts.get(i, "") < "\x80"
+            if i != UNK_ID and not continues(starts.get(i, piece)) and starts.get(i, "") < "\x80"
         )
 
     def word_of_pieces(self, text: str) -> list[int]:
