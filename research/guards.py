@@ -6,7 +6,7 @@
 The first table has correlations of scores with chrF of each sentence. The calibrated score is a
 linear function of the others, fitted to chrF on the validation pairs. The second table has faults
 that a program puts into the translations: how many the notices find, and how often a translation
-as it is has the notice. The third has the lines with words that training never saw.
+as it is has the notice.
 """
 
 import random
@@ -31,7 +31,7 @@ CALIBRATED = "calibrated"
 
 
 def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None:
-    """Prints the tables.
+    """Prints both tables.
 
     Args:
         runs: folders of runs, with commas between them.
@@ -44,7 +44,6 @@ def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None
 
     correlations: list[dict[str, Any]] = []
     faults: list[dict[str, Any]] = []
-    unseen: list[dict[str, Any]] = []
     for run, *pairs in zip(runs.split(","), valid.split(","), test.split(","), strict=True):
         translator = Translator.from_run(run, word_probabilities=True)
         features, quality = [], []
@@ -57,14 +56,12 @@ def main(runs: str, valid: str, test: str, human: str, output: str = "") -> None
         correlations += correlation_rows(run, features, quality)
         scripts = scripts_of(translator.codec["target"].text_pieces)
         faults += fault_rows(run.rsplit("/", 1)[-1], texts, [x.text for x in best], scripts)
-        unseen.append({"run": run.rsplit("/", 1)[-1]} | unseen_row(best, quality[1]))
     of_human = (first_lines(path, 10**9) for path in human.split(":"))
     faults += fault_rows("human", *of_human, scripts)
     print(of_rows(correlations, left=2))
     print(of_rows(faults, left=2))
-    print(of_rows(unseen))
     packages = ("tensorflow", "keras", "sacrebleu")
-    results.save(output, correlations, packages, summary={"faults": faults, "unseen": unseen})
+    results.save(output, correlations, packages, summary={"faults": faults})
 
 
 def scores(best: Sequence[Prediction], tokens: Sequence[int]) -> dict[str, np.ndarray]:
@@ -108,20 +105,6 @@ def correlation_rows(
         }
         for name, values in test.items()
     ]
-
-
-def unseen_row(best: Sequence[Prediction], quality: np.ndarray) -> dict[str, Any]:
-    """The lines with words that training never saw, and the mean chrF with and without them."""
-    has = np.array([bool(x.unseen_words) for x in best])
-    scores = [x.score for x in best]
-    return {
-        "lines": len(best),
-        "with_unseen": int(has.sum()),
-        "chrf_with": round(float(quality[has].mean()), 2),
-        "chrf_without": round(float(quality[~has].mean()), 2),
-        "score_with": round(float(np.mean(np.array(scores)[has])), 2),
-        "score_without": round(float(np.mean(np.array(scores)[~has])), 2),
-    }
 
 
 def ranks(values: np.ndarray) -> np.ndarray:

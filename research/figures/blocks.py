@@ -180,23 +180,6 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
-    "guards.unseen": lambda: of_rows(
-        read("guards")["summary"]["unseen"],
-        {
-            **{"run": "model", "lines": "lines", "with_unseen": "with unseen words"},
-            **{"chrf_with": "chrF of these", "chrf_without": "of others"},
-            **{"score_with": "score of these", "score_without": "of others"},
-        },
-    ),
-    "decoded_again": fields_of(
-        "decoded_again",
-        {
-            **{"run": "model", "text": "text", "beam": "beam", "fault": "fault", "lines": "lines"},
-            **{"way": "way", "mended": "without a fault then", "chrf_before": "chrF before"},
-            **{"chrf_after": "chrF after"},
-        },
-        left=2,
-    ),
     "kept_spans": fields_of(
         "kept_spans",
         {

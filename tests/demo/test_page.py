@@ -304,7 +304,7 @@ def test_a_document_is_translated_and_can_be_downloaded(page, translator, tmp_pa
     assert {".docx", ".txt", ".md", ".html", ".srt", ".po", ".xliff", ".tmx", ".json"} <= {*shown}
     page.one("#file").send_keys(str(tmp_path / "in.txt"))
     content = downloaded(page, tmp_path / "downloads", "in.translated.txt").decode()
-    assert page.texts("#file_state") == ["60 texts of in.txt are translated."]
+    assert page.texts("#file_state")[0].startswith("60 texts of in.txt are translated.")
     rows = translator.n_best_of_document([line for line in lines if line], ())
     translations = iter(row[0].text for row in rows)
     assert content.split("\r\n") == [*(line and next(translations) for line in lines), ""]
@@ -324,10 +324,10 @@ def test_a_document_can_be_dropped_on_the_page(page, screenshots, tmp_path):
     page.driver.execute_script(drop, f"<html lang=en><ul>{items}</ul></html>")
     content = downloaded(page, tmp_path, "in.translated.html").decode()
     assert (content.count("<li><b>"), content.count('<html lang="de">')) == (40, 1)
-    assert page.driver.execute_script("return states") == [
-        *("Reading in.html", "0 of 40 texts of in.html", "32 of 40 texts of in.html"),
-        "40 texts of in.html are translated.",
-    ]
+    *states, last = page.driver.execute_script("return states")
+    expected = ["Reading in.html", "0 of 40 texts of in.html", "32 of 40 texts of in.html"]
+    assert states == expected
+    assert last.startswith("40 texts of in.html are translated.")
     assert not page.all("#documents.target")
     for width in (1100, 360):
         page.set_size(width, 900)

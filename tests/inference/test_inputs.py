@@ -1,5 +1,7 @@
 """Inputs beside a text: a record is enough for predictors and exports."""
 
+import re
+
 import pytest
 import tensorflow as tf
 
@@ -44,10 +46,10 @@ def test_an_input_needs_a_record_alone(plain, tmp_path):
     found = other(TEXTS, prefixes, suffixes=suffixes)
     assert [each.text for each in found] == [each.text for each in expected]
     case = other.signatures(TEXTS)["with_inputs"]
-    assert list(case.inputs) == ["text", "prefix", "suffix"]
+    assert list(case.inputs) == ["text", "prefix", "terms", "suffix"]
     other.save(tmp_path / "1")
     served = tf.saved_model.load(str(tmp_path / "1")).signatures
-    given = {"text": TEXTS, "prefix": prefixes, "suffix": suffixes}
+    given = {"text": TEXTS, "prefix": prefixes, "terms": [""] * 3, "suffix": suffixes}
     inputs = {name: tf.constant(column) for name, column in given.items()}
     outputs = served["with_inputs"](**inputs)["translation"].numpy()
     assert [text.decode() for text in outputs] == [each.text for each in expected]
@@ -56,7 +58,9 @@ def test_an_input_needs_a_record_alone(plain, tmp_path):
 
 
 def test_an_unknown_input_is_an_error(plain, tmp_path):
-    with pytest.raises(InputError, match=r"takes no suffixes; it takes prefixes\. Leave out --suf"):
+    with pytest.raises(
+        InputError, match=r"takes no suffixes; it takes prefixes, terms\. Leave out --s"
+    ):
         plain(TEXTS, suffixes=TEXTS)
     without = with_graph(plain, TextsAlone)
     without.save(tmp_path / "1")
@@ -65,3 +69,53 @@ def test_an_unknown_input_is_an_error(plain, tmp_path):
         assert [each.text for each in translate(TEXTS)] == [each.text for each in plain(TEXTS)]
         with pytest.raises(InputError, match="takes no prefixes; it takes texts alone"):
             translate(TEXTS, ["", "", ""])
+
+
+TERMS = "twenty\tzwölf\nthree\tsieben acht\nnothing\tnull\none\tDREI"
+WITH_TERMS = ["twenty-one", "Three hundred", "four", "three, three", "", "7"]
+TARGETS = [["zwölf", "DREI"], ["sieben acht"], [], ["sieben acht"] * 2, [], []]
+ALL_OPTIONS = {"split": "sentences", "keep": ("common",), "word_probabilities": True}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"num_hypotheses": 3, "no_repeat_ngram_size": 1},
+        {"sampling": True, "num_hypotheses": 2},
+        ALL_OPTIONS,
+    ],
+)
+def test_terms_stand_in_each_translation_and_change_no_other(run, options):
+    translator = Translator.from_run(run, **options)
+    given = [TERMS] * len(WITH_TERMS)
+    rows = translator.n_best(WITH_TERMS, terms=given)
+    plain_rows = translator.n_best(WITH_TERMS)
+    for text, row, without, targets in zip(WITH_TERMS, rows, plain_rows, TARGETS, strict=True):
+        if not targets:
+            assert [x.text for x in row] == [x.text for x in without]
+        for prediction in row:
+            words = f" {prediction.text[:1].lower()}{prediction.text[1:]} "
+            for target in targets:
+                found = re.findall(rf"(?<!\w){target}(?!\w)", words, re.IGNORECASE)
+                assert len(found) >= targets.count(target), (text, prediction.text)
+        (alone,) = translator.n_best([text], terms=[TERMS])
+        assert [x.text for x in alone] == [x.text for x in row]
+
+
+def test_terms_are_equal_in_an_export_and_after_a_prefix(run, tmp_path):
+    translator = Translator.from_run(run, **ALL_OPTIONS)
+    translator.save(tmp_path / "1")
+    saved = Translator.load(tmp_path / "1")
+    texts = [*WITH_TERMS, "three {a}. twenty"]
+    given = {"prefixes": ["", "acht", *[""] * 5], "terms": [TERMS] * len(texts)}
+    expected = translator(texts, **given)
+    assert [x.text for x in saved(texts, **given)] == [x.text for x in expected]
+    assert expected[1].text.startswith("acht")
+    assert "sieben acht" in expected[1].text
+    assert "{a}" in expected[-1].text
+
+
+def test_a_wrong_line_of_terms_is_an_error(plain):
+    with pytest.raises(InputError, match="line 2 of the terms must be a phrase, one tab"):
+        plain(["one"], terms=["one\teins\ntwo zwei"])

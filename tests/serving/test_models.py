@@ -91,8 +91,7 @@ def test_new_values_and_single_texts_need_no_new_graph(model):
     searches = {
         search
         for sampling in (False, True)
-        for name, search in vars(model._searching(2, sampling)).items()
-        if name in ("_search_text", "_search_given")
+        for search in model._searching(2, sampling)._searches
     }
     assert sum("concrete" in vars(search) for search in searches) == 2  # traced
 

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tf_transformer.commands.notice_report import NoticeReport
@@ -16,6 +16,7 @@ from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.files.writing import one_line
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
+from tf_transformer.text.terms import read_terms
 from tf_transformer.text.word_alignment import Unit
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def main(
     window: int = WINDOW,
     prefixes: LocalPath = "",
     target_tags: LocalPath = "",
+    terms: LocalPath = "",
     score_target: LocalPath = "",
     n_best_output: LocalPath = "",
     scores_output: LocalPath = "",
@@ -69,6 +71,8 @@ def main(
         prefixes: file with the beginning of each translation, one per line; a line may be empty.
         target_tags: file with the tag of each translation's language, such as >>por<<, one per
             line. An empty line, or a line whose text starts with a tag, has no effect.
+        terms: file of terms for all lines or the whole document. Each line has a phrase of the
+            text, a tab, and the translation that the phrase must get.
         score_target: file of translations to score; nothing is translated. Writes the score and
             the log-probability of each translation, with a tab between them.
         n_best_output: file for up to --num_hypotheses translations of each line, best first, as
@@ -97,9 +101,9 @@ def main(
     if is_document(input):
         refuse_options_of_lines(input, of_lines)
         files = (run_dir, input, output, overwrite)
-        translate_document(*files, target_language, retranslate, dtype, decode_options)
+        translate_document(*files, target_language, retranslate, terms, dtype, decode_options)
         return
-    refuse_combinations(of_lines, bool(target_language or retranslate))
+    refuse_combinations(of_lines | {"terms": terms}, bool(target_language or retranslate))
     # Files and options are checked before TensorFlow is imported.
     attention = None
     if attention_output:
@@ -118,9 +122,10 @@ def main(
     first = Output(output, _pair_score if score_target else _text)
     outputs = [first, *(file for file in optional if file.path)]
     written = filter(None, [*(file.path for file in outputs), attention_output])
-    require_free(list(written), [*filter(None, inputs), *run.files()], overwrite)
+    require_free(list(written), [*filter(None, [*inputs, terms]), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
-    options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit}
+    for_all = {"terms": read_terms(terms)} if terms else {}
+    options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit, **for_all}
     options |= {name: bool(path) for name, path in given.items()}
     named = {f"--{name}": value for name, value in options.items()}
     stream.depends_on(run.search_options() | named, run.identities())
@@ -131,7 +136,7 @@ def main(
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
     unit = alignment_unit if alignments_output else ""
-    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention)
+    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention, for_all)
     stream.run(step)
     sys.stderr.write(step.report.text() + (attention.write() if attention else ""))
 
@@ -144,10 +149,10 @@ def refuse_combinations(given: Mapping[str, Any], of_documents: bool) -> None:
             "--input, or leave them out."
         )
     if given["score_target"] and any(
-        given[x] for x in ("prefixes", "n_best_output", "scores_output")
+        given[x] for x in ("prefixes", "terms", "n_best_output", "scores_output")
     ):
         raise InputError(
-            "--score_target translates nothing. Leave out --prefixes, --n_best_output and "
+            "--score_target translates nothing. Leave out --prefixes, --terms, --n_best_output and "
             "--scores_output."
         )
     if given["attention_output"] and given["resume"]:
@@ -171,6 +176,8 @@ class LineStep:
     done: int  # number of lines before the first call
     unit: str  # of the alignments; "" without them
     attention: "AttentionFile | None"  # gets the attention of the first lines
+    # Inputs that are the same for all texts, such as terms.
+    for_all: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.unit and not hasattr(self.predictor, "align"):
@@ -186,6 +193,7 @@ class LineStep:
         self, texts: Sequence[str], *columns: Sequence[str], progress: Progress
     ) -> list[Line]:
         predictor, given = self.predictor, dict(zip(self.names, columns, strict=True))
+        given |= {name: [value] * len(texts) for name, value in self.for_all.items()}
         if "target_tags" in given:
             texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
         if targets := given.pop("score_target", None):

@@ -14,6 +14,7 @@ from tf_transformer.files.streaming import SentenceProgress
 from tf_transformer.files.writing import one_line
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run, direction_of
+from tf_transformer.text.terms import read_terms
 
 
 def translate_document(
@@ -23,6 +24,7 @@ def translate_document(
     overwrite: bool,
     target_language: str,
     retranslate: bool,
+    terms: str,
     dtype: DType,
     decode_options: Mapping[str, Any],
 ) -> None:
@@ -36,7 +38,8 @@ def translate_document(
     run = Run.load(run_dir, **decode_options)
     given = {name: value for name, value in decode_options.items() if value is not None}
     run = Run.load(run_dir, **run.document_options() | given)
-    require_free([output], [path, *run.files()], overwrite)
+    require_free([output], [*filter(None, [path, terms]), *run.files()], overwrite)
+    for_all = {"terms": read_terms(terms)} if terms else {}
     source, target = direction_of(run.config) or ("", "")
     document = read_document(path, Options(source, target_language or target, retranslate))
 
@@ -51,7 +54,8 @@ def translate_document(
     def translate(new: list[str]) -> list[str]:
         texts.extend(new)
         with SentenceProgress(len(new)) as bar:
-            n_best = predictor.n_best(new, progress=bar.add)
+            given = {name: [value] * len(new) for name, value in for_all.items()}
+            n_best = predictor.n_best(new, progress=bar.add, **given)
             bar.catch_up(len(new))
         report.add(n_best)
         return [one_line(row[0].text) for row in n_best]

@@ -14,11 +14,14 @@ from tf_transformer.decoding.problem import (
     StepFunction,
     StepOptions,
     StepState,
+    is_off,
 )
 from tf_transformer.decoding.sampling import Sampling, greedy_search, sample
+from tf_transformer.decoding.terms import SMALLEST_BEAM
 
 __all__ = [
     "NEG_INF",
+    "SMALLEST_BEAM",
     "CacheSchedule",
     "Constraints",
     "Hypotheses",
@@ -33,5 +36,6 @@ __all__ = [
     "StepState",
     "beam_search",
     "greedy_search",
+    "is_off",
     "sample",
 ]

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from keras import KerasTensor, ops, tree
 
-from tf_transformer import kernels
-from tf_transformer.decoding.constraints import Ranked, SoFar, rank_together
+from tf_transformer.decoding.constraints import SoFar, rank_together
 from tf_transformer.decoding.loop import run_search
 from tf_transformer.decoding.problem import (
     NEG_INF,
@@ -26,8 +25,11 @@ from tf_transformer.decoding.problem import (
     SearchOptions,
     Step,
     StepState,
+    is_off,
+    pick,
     set_column,
 )
+from tf_transformer.decoding.terms import Extensions, Progress, ends_of_words, rank_with_terms
 from tf_transformer.errors import InputError
 from tf_transformer.kernels.top_k import plain_top_k
 
@@ -43,6 +45,7 @@ class BeamState(NamedTuple):
     done: KerasTensor  # bool (B,): True for sentences with a final result
     state: StepState
     problem: Problem
+    progress: Progress | tuple = ()  # in the terms; () without them
 
 
 class Candidates(NamedTuple):
@@ -103,12 +106,16 @@ def beam_search(step: Step, problem: Problem, options: SearchOptions) -> Hypothe
     def extend(now: BeamState) -> BeamState:
         logits, state = step.function(now.tokens, now.state, now.index)
         so_far = SoFar(now.ids, now.index, now.problem)
-        totals, count = now.log_probabilities, 2 * options.beam_size
-        ranked, parents = rank_together(logits, totals, count, so_far, options)
-        candidates = _candidates(now, ranked, parents, options.special.end)
+        candidates = _candidates(now, _extensions(logits, now, so_far, options), options)
         bonuses = None if step.bonus is None else step.bonus(state)
         finished = _finish(now, candidates, options.penalty, bonuses)
         extended = _continue(now, candidates, finished, state)
+        if not is_off(now.problem.terms):
+            ends_word = ops.take(ends_of_words(options, logits.shape[-1]), extended.tokens, axis=0)
+            progress = extended.progress.after(
+                extended.tokens, ends_word, extended.log_probabilities
+            )
+            extended = extended._replace(progress=progress)
         return extended._replace(done=_done(extended, options))
 
     finished = run_search(
@@ -139,7 +146,7 @@ def _require_valid(options: SearchOptions) -> None:
 
 def _start(step: Step, problem: Problem, options: SearchOptions) -> BeamState:
     batch, beam_size = ops.shape(problem.limits)[0], options.beam_size
-    max_length, special = options.max_length, options.special
+    max_length, special, terms = options.max_length, options.special, problem.terms
 
     def full(shape: tuple, value: float, dtype: str = "int32") -> KerasTensor:
         return ops.full((batch, beam_size, *shape), value, dtype)
@@ -160,24 +167,31 @@ def _start(step: Step, problem: Problem, options: SearchOptions) -> BeamState:
         done=ops.zeros((batch,), "bool"),
         state=step.start,
         problem=problem,
+        progress=() if is_off(terms) else Progress.start(terms, beam_size, special),
     )
 
 
-def _candidates(now: BeamState, ranked: Ranked, parents: KerasTensor, end_id: int) -> Candidates:
-    """Selects the 2W best of the ranked extensions.
+def _extensions(
+    logits: KerasTensor, now: BeamState, so_far: SoFar, options: SearchOptions
+) -> Extensions:
+    """The 2W best extensions of the live hypotheses.
 
-    Each live hypothesis has one extension by the end token. So at most W of the 2W candidates end
-    with it, and at least W can stay live.
+    Each live hypothesis has one extension by the end token. So at most W of them end with it, and
+    at least W can stay live.
     """
-    best, place = plain_top_k(ranked.log_probabilities, 2 * now.tokens.shape[1])
-    tokens = _pick(ranked.tokens, place)  # (B, 2W)
+    totals, count = now.log_probabilities, 2 * options.beam_size
+    if not is_off(now.problem.terms):
+        return rank_with_terms(logits, totals, now.progress, so_far, options)
+    ranked, parents = rank_together(logits, totals, count, so_far, options)
+    best, place = plain_top_k(ranked.log_probabilities, count)
+    return Extensions(pick(parents, place), pick(ranked.tokens, place), best)
+
+
+def _candidates(now: BeamState, best: Extensions, options: SearchOptions) -> Candidates:
+    """The extensions, and whether each ends."""
     at_limit = now.index + 1 >= now.problem.limits  # (B,)
-    return Candidates(
-        parents=_pick(parents, place),
-        tokens=tokens,
-        log_probabilities=best,
-        ended=ops.logical_or(ops.equal(tokens, end_id), at_limit[:, None]),
-    )
+    ends = ops.equal(best.tokens, options.special.end)
+    return Candidates(*best, ended=ops.logical_or(ends, at_limit[:, None]))
 
 
 def _finish(
@@ -191,9 +205,9 @@ def _finish(
     new = ops.logical_and(new, ops.logical_not(now.done)[:, None])  # (B, W)
     scores = log_probabilities / penalty(length)
     if bonuses is not None:
-        scores = scores + _pick(bonuses, parents)
+        scores = scores + pick(bonuses, parents)
     ending = Hypotheses(
-        ids=set_column(_pick(now.ids, parents), now.index, tokens),
+        ids=set_column(pick(now.ids, parents), now.index, tokens),
         lengths=ops.where(new, length, 0),
         log_probabilities=ops.where(new, log_probabilities, NEG_INF),
         scores=ops.where(new, scores, NEG_INF),
@@ -202,7 +216,7 @@ def _finish(
         *(ops.concatenate(pair, axis=1) for pair in zip(now.finished, ending, strict=True))
     )
     _, rank = plain_top_k(pool.scores, beam_size)
-    return Hypotheses(*(_pick(field, rank) for field in pool))
+    return Hypotheses(*(pick(field, rank) for field in pool))
 
 
 def _continue(
@@ -211,36 +225,36 @@ def _continue(
     """Makes the next state, with the W best candidates that do not end."""
     beam_size = now.tokens.shape[1]
     kept = ops.where(candidates.ended, 2 * NEG_INF, candidates.log_probabilities)
-    log_probabilities, rank = plain_top_k(kept, beam_size)  # (B, W)
-    parents = _pick(candidates.parents, rank)
-    tokens = _pick(candidates.tokens, rank)
-    per_hypothesis = tree.map_structure(lambda leaf: _pick(leaf, parents), state.per_hypothesis)
+    places = ops.arange(2 * beam_size) + 2 * beam_size * ops.cast(candidates.ended, "int32")
+    _, rank = plain_top_k(ops.cast(-places, "float32"), beam_size)  # (B, W)
+    parents = pick(candidates.parents, rank)
+    tokens = pick(candidates.tokens, rank)
+    per_hypothesis = tree.map_structure(lambda leaf: pick(leaf, parents), state.per_hypothesis)
     return BeamState(
         index=now.index + 1,
         tokens=tokens,
-        ids=set_column(_pick(now.ids, parents), now.index, tokens),
-        log_probabilities=log_probabilities,
+        ids=set_column(pick(now.ids, parents), now.index, tokens),
+        log_probabilities=pick(kept, rank),
         finished=finished,
         done=now.done,
         state=StepState(per_hypothesis, state.per_sentence),
         problem=now.problem,
+        progress=() if is_off(now.problem.terms) else now.progress.of(parents),
     )
 
 
 def _done(now: BeamState, options: SearchOptions) -> KerasTensor:
     """The sentences that are done after a step, bool (B,)."""
-    penalty, rule = options.penalty, EARLY_STOPPING[options.early_stopping]
-    best_live = now.log_probabilities[:, 0]
+    penalty, rule = options.penalty, options.early_stopping
+    best_live = ops.max(now.log_probabilities, axis=1)
     dead = best_live < NEG_INF / 2  # no hypothesis can continue
     # A live hypothesis can only lose probability. The largest penalty gives the best score.
     bound = best_live / penalty(now.problem.limits)
-    done = rule(now.finished.scores[:, -1], best_live / penalty(now.index), bound)
+    needed = now.finished.scores[:, options.num_hypotheses - 1]
+    worst = now.finished.scores[:, -1]
+    if not is_off(now.problem.terms):  # poor hypotheses with all phrases end in any step
+        rule, worst = (False if rule is True else rule), needed
+    done = EARLY_STOPPING[rule](worst, best_live / penalty(now.index), bound)
     if options.bounded:  # the worst hypothesis that is returned cannot change
-        worst = now.finished.scores[:, options.num_hypotheses - 1]
-        done = ops.logical_or(done, worst >= bound)
+        done = ops.logical_or(done, needed >= bound)
     return ops.logical_or(now.done, ops.logical_or(done, dead))
-
-
-def _pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
-    """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
-    return kernels.current().gather(values, columns, axis=1, batch_dims=1)

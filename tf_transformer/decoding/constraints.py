@@ -69,6 +69,16 @@ def rank_together(
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
+def log_normalizers(logits: KerasTensor, ranked: Ranked, so_far: SoFar, options: SearchOptions):
+    """Log Σ exp(logit) over the tokens, (B, W), for the result of `rank_next`."""
+    logits = ops.cast(logits, "float32")
+    if _changes_all(so_far.problem, options.constraints):
+        return ops.logsumexp(logits, axis=-1)
+    values = ops.take_along_axis(logits, ranked.tokens, axis=2) - ranked.log_probabilities
+    is_allowed = ranked.log_probabilities > NEG_INF / 2
+    return ops.max(ops.where(is_allowed, values, NEG_INF), axis=2)
+
+
 def _rank(
     logits: KerasTensor, totals: KerasTensor | None, k: int, so_far: SoFar, options: SearchOptions
 ) -> tuple[KerasTensor, KerasTensor]:
@@ -92,7 +102,7 @@ def _excluded(tokens: KerasTensor, so_far: SoFar, special: SpecialIds) -> KerasT
         return excluded
     early = index + 1 < problem.min_lengths  # (B,)
     if not is_off(problem.prefix):
-        early = ops.logical_and(early, _is_free(_forced(problem.prefix, index), special))
+        early = ops.logical_and(early, is_free(so_far, special))
     early = early[:, None, None]
     return ops.logical_or(excluded, ops.logical_and(ops.equal(tokens, special.end), early))
 
@@ -138,6 +148,14 @@ def constrained(logits: KerasTensor, so_far: SoFar, options: SearchOptions) -> K
 def _forced(prefix: KerasTensor, index: KerasTensor) -> KerasTensor:
     """The token of each prefix at a position, (B,); -1 beyond the last column."""
     return _column(prefix + 1, index) - 1  # `_column` returns 0 beyond the last column
+
+
+def is_free(so_far: SoFar, special: SpecialIds) -> KerasTensor:
+    """Which sentences have a free choice of the next token, after their prefixes: bool (B,)."""
+    prefix = so_far.problem.prefix
+    if is_off(prefix):
+        return ops.ones_like(so_far.problem.limits) > 0
+    return _is_free(_forced(prefix, so_far.index), special)
 
 
 def _is_free(forced: KerasTensor, special: SpecialIds) -> KerasTensor:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from keras import KerasTensor, ops
 
+from tf_transformer import kernels
 from tf_transformer.errors import InputError
 
 # The log-probability of excluded tokens. It is finite, so that no score is infinite or NaN.
@@ -105,6 +106,11 @@ def set_column(ids: KerasTensor, index: KerasTensor, tokens: KerasTensor) -> Ker
     return ops.where(here, tokens[..., None], ids)
 
 
+def pick(values: KerasTensor, columns: KerasTensor) -> KerasTensor:
+    """values[b, columns[b, w], ...]: (B, X, ...) by (B, W) to (B, W, ...)."""
+    return kernels.current().gather(values, columns, axis=1, batch_dims=1)
+
+
 Grammar = Callable[[KerasTensor, KerasTensor, KerasTensor, KerasTensor], KerasTensor]
 """grammar(log-probabilities, ids, count, facts) -> log-probabilities.
 
@@ -138,6 +144,10 @@ class Problem(NamedTuple):
     # apply to these tokens, but their log-probability counts. The start id allows any of
     # `Constraints.word_starts`.
     prefix: KerasTensor | tuple = ()
+    # int32 (B, C): phrases that every hypothesis contains, each with the end id behind it, then
+    # padding. A phrase that begins with the start id is another form of the phrase before it, for
+    # the beginning of a hypothesis. For `beam_search`; see `rank_with_terms`.
+    terms: KerasTensor | tuple = ()
     facts: KerasTensor | tuple = ()  # int32 (B, X): facts for `Constraints.grammar`
     uniforms: KerasTensor | tuple = ()  # float32 (B, W, L): numbers in [0, 1) for `sample`
 
@@ -163,6 +173,7 @@ class Constraints:
     """
 
     word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    word_ends: tuple[int, ...] = ()  # ids of pieces that may follow a word; (): all ids
     excluded: tuple[int, ...] = ()  # ids that are never chosen, besides padding and start
     no_repeat_ngram_size: int = 0  # the number of tokens, n; 0: off
     repetition_penalty: float = 1.0  # at least 1, which is off

@@ -38,6 +38,10 @@ class CapitalsGraph(SearchGraph):
         usual = None if prefix is None else self._sentence_like(rest, prefix)
         return super().encode_prefix(text, usual)
 
+    def encode_terms(self, text: tf.Tensor, terms: tf.Tensor | None) -> tf.RaggedTensor | None:
+        _, rest = self.codec["source"].split_tag(text)
+        return super().encode_terms(self._sentence_like(rest, rest), terms)
+
     def read_pairs(self, source: tf.Tensor, target: tf.Tensor) -> Pairs:
         return super().read_pairs(source, self._sentence_like(self.clean(source)[1], target))
 

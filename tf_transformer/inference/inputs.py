@@ -1,4 +1,4 @@
-"""Texts that a prediction takes, and what it takes beside them: a prefix, a target language's tag.
+"""Texts that a prediction takes, and what it takes beside them: a prefix, a target tag, terms.
 
 The graph of a predictor lists its inputs. Signatures, predictors, their check in an export and
 `SavedTranslator` take each input from the list.
@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from tf_transformer.errors import InputError
 from tf_transformer.machine.threads import require_threads
+from tf_transformer.text.terms import may_apply, units
 
 WITH_INPUTS = {"serving_default": "with_inputs", "n_best": "n_best_with_inputs"}
 """The signatures with all inputs, by the signatures that take the text alone."""
@@ -35,19 +36,26 @@ class Input:
     # not have the input.
     choices: Callable[[Any], Iterable[str]] | None = None
     label: str = ""  # of its field on the page of the demo; "": the name
+    has_lines: bool = False  # whether a string may have several lines
+    # Whether each part of a divided text gets an input of the problem. Else the text stays whole.
+    of_parts: bool = False
+    # From a text and a given string to an equivalent string, or an `InputError`.
+    checked: Callable[[str, str], str] = lambda text, given: given
+    # From a text and a prediction to a string for the check of an export.
+    example: Callable[[str, str], str] = lambda text, prediction: "".join(prediction.split()[:1])
 
     def exists(self, codec: Any) -> bool:
         """Whether a model with this codec has the input."""
         return self.choices is None or any(self.choices(codec))
 
-    def examples(self, codec: Any, predictions: Sequence[str]) -> list[str]:
-        """Values for a check: each choice in turn, or the first words of some predictions."""
+    def examples(self, codec: Any, texts: Sequence[str], predictions: Sequence[str]) -> list[str]:
+        """Values for a check: each choice in turn, or the examples of every second prediction."""
         if self.choices:
             values = itertools.cycle(["", *sorted(self.choices(codec))])
             return list(itertools.islice(values, len(predictions)))
         return [
-            "".join(text.split()[:1]) if number % 2 else ""
-            for number, text in enumerate(predictions)
+            self.example(*pair) if number % 2 else ""
+            for number, pair in enumerate(zip(texts, predictions, strict=True))
         ]
 
 
@@ -75,7 +83,21 @@ TARGET_TAG = Input(
     lambda codec: codec["source"].tags,
     "Target language",
 )
-INPUTS = (PREFIX, TARGET_TAG)
+# Lines with a phrase, a tab and the translation that it must get. "": the search is free.
+TERMS = Input(
+    "terms",
+    "terms",
+    "problem",
+    lambda graph, text, given: graph.encode_terms(text, given),
+    label="Terms: a line for each, like car = Auto",
+    has_lines=True,
+    of_parts=True,
+    checked=may_apply,
+    example=lambda text, prediction: "\t".join(
+        max(units(side), key=len, default="") for side in (text, prediction)
+    ),
+)
+INPUTS = (PREFIX, TARGET_TAG, TERMS)
 
 
 def inputs_in(names: Container[str]) -> list[Input]:
@@ -101,7 +123,9 @@ def columns_of(
                 f"this model takes no {plural}; it takes {', '.join(named) or 'texts alone'}. "
                 f"Leave out --{plural}."
             )
-        columns[named[plural].name] = as_texts(values, plural, texts)
+        kind = named[plural]
+        pairs = zip(texts, as_texts(values, plural, texts), strict=True)
+        columns[kind.name] = [kind.checked(*pair) for pair in pairs]
     if not columns:
         return {}
     return {kind.name: columns.get(kind.name, [""] * len(texts)) for kind in named.values()}

@@ -120,6 +120,14 @@ class KeptSpans:
         pairs = tf.strings.regex_replace(marked, r"[^\x00]*\x00([^\x00]*)\x00", "\\1\0")
         return tf.strings.regex_replace(pairs, r"^\x00+|(\x00)\x00+", "\\1")
 
+    def masked(self, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B,) with a control character in place of each span."""
+        parts = divide(text, self.pattern)
+        is_span = tf.ragged.range(parts.row_lengths()).flat_values % 2 == 1
+        is_span &= tf.not_equal(parts.flat_values, "")
+        parts = parts.with_flat_values(tf.where(is_span, "\x01", parts.flat_values))
+        return tf.strings.reduce_join(parts, axis=1)
+
     def without_spans(self, text: tf.Tensor) -> tf.Tensor:
         """The strings (B,) without their spans."""
         return tf.strings.regex_replace(text, self.pattern, WITHOUT_SPAN)

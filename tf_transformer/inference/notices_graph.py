@@ -37,10 +37,20 @@ class PairNotices:
         self._scripts = scripts
         some_number, line_end = f"[{class_of(('Nd',))}]", f"[{LINE_ENDS}]"
         # What a text or a translation with a rare notice has.
+        # Inside the loop of a search, so many operations would take several times as long.
+        self._of_rows = tf.function(
+            self._shown,
+            input_signature=[tf.TensorSpec((None,), tf.string)] * 2,
+            autograph=False,
+            experimental_attributes={"_noinline": True},
+        )
         self._rare = f"(?s:.*(?:{some_number}|[^{_LATIN}]|{END}|{line_end}).*)?"
 
     def __call__(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """For strings (B,) and (B,), valid UTF-8 without NUL: bool (B, K), K as in `OF_PAIRS`."""
+        return self._of_rows(text, translation)
+
+    def _shown(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         pairs = faults.Pairs.of(text, translation)
         may_have = tf.reduce_any(tf.strings.regex_full_match(pairs.strings, self._rare))
         rare = tf.cond(

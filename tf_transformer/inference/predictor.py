@@ -1,6 +1,5 @@
 """Predicted texts, and the base class of predictors with and without a search."""
 
-import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -416,9 +415,9 @@ def predictions_of(
     holds = {Notice.CUT: cut, Notice.LENGTH_LIMIT: at_limit, Notice.LONG_INPUT: is_long}
     of_input = [notice for notice, is_true in holds.items() if is_true]
     strings = list(map(_string, texts))
-    of_words = [tuple(map(float, x.split())) for x in word_probabilities]
-    named = [_string(x).split() for x in warnings]
-    rows = itertools.zip_longest(strings, scores, of_words, named, fillvalue=())
+    of_words = [tuple(map(float, x.split())) for x in word_probabilities] or [()] * len(strings)
+    named = [_string(x).split() for x in warnings] or [[]] * len(strings)
+    rows = zip(strings, scores, of_words, named, strict=True)
     return [
         Prediction(text, float(score), in_order({*of_input, *names}), parts, probabilities)
         for place, (text, score, probabilities, names) in enumerate(rows)

@@ -1,7 +1,7 @@
 """The search that a `DecodeConfig` describes, for a model and a batch of ids."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 import tensorflow as tf
@@ -71,6 +71,7 @@ class Search:
     # limits (B,), and returns the facts of each sentence. None: no rules.
     grammar: Any = None
     word_starts: tuple[int, ...] = ()  # ids of pieces that begin a word; see `Problem.prefix`
+    word_ends: tuple[int, ...] = ()  # ids of pieces that may follow a word; see `Problem.terms`
     # The fewest source tokens, with the end token, that are searched. 2: an empty text has an empty
     # translation. 1: an empty prompt has continuations.
     shortest_source: int = 2
@@ -94,6 +95,15 @@ class Search:
                 given["prefix"] = prefix = prefix[:, : longest - 1]
             limits = ops.maximum(limits, token_counts(prefix) + 1)
             max_length = ops.maximum(max_length, ops.shape(prefix)[1] + 1)
+        if "terms" in given:  # beside the source's limit, so that they do not shorten the rest
+            before = token_counts(given["prefix"]) if "prefix" in given else 0
+            counts = token_counts(given["terms"])
+            if longest is not None:  # terms that do not fit are left out
+                fits = before + counts < longest
+                given["terms"] = ops.where(fits[:, None], given["terms"], PAD_ID)
+                counts = ops.where(fits, counts, 0)
+            limits = ops.maximum(limits, before + counts + 1)
+            max_length = ops.maximum(max_length, ops.max(limits))
         problem = decoding.Problem(
             limits=limits,
             min_lengths=min_target_lengths(lengths, limits, config),
@@ -107,6 +117,9 @@ class Search:
         self, source: tf.Tensor, problem: decoding.Problem, max_length: tf.Tensor
     ) -> Hypotheses:
         config = self.config
+        if not decoding.is_off(problem.terms):  # in any search, terms need a beam
+            rows = max(config.beam_size, config.num_hypotheses, decoding.SMALLEST_BEAM)
+            config = replace(config, beam_size=rows, sampling=False)
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
         sizes = decoding.StepOptions(
@@ -124,6 +137,7 @@ class Search:
             early_stopping=config.early_stopping,
             constraints=decoding.Constraints(
                 word_starts=self.word_starts,
+                word_ends=self.word_ends,
                 excluded=self.excluded,
                 no_repeat_ngram_size=config.no_repeat_ngram_size,
                 repetition_penalty=config.repetition_penalty,

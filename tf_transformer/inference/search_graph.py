@@ -9,7 +9,8 @@ import tensorflow as tf
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
-from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
+from tf_transformer.inference.encode_terms import encode_terms
+from tf_transformer.inference.inputs import INPUTS, TERMS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
@@ -48,6 +49,7 @@ class Prepared(NamedTuple):
     lengths: tf.Tensor  # int32 (B,): number of ids; 0 for a text without a search
     copies: tf.Tensor  # string (B,): the prediction for a text without a search
     problem: dict[str, tf.RaggedTensor]  # int32 (B, None), fields of the `Problem` by name
+    has_terms: tf.Tensor  # bool (B,): whether terms apply
 
 
 class Predictions(NamedTuple):
@@ -100,10 +102,11 @@ class SearchGraph(text_graph.TextGraph):
         self._output = output
         self._copies = copies
         self._jit_compile = jit_compile
-        self._pair_notices = self._unseen_words = None
-        if translates:
-            self._pair_notices = PairNotices(scripts_of(codec["target"].text_pieces))
-            self._unseen_words = UnseenWords(codec.seen_words) if codec.seen_words else None
+        self._translates = translates
+        scripts = scripts_of(codec["target"].text_pieces) if translates else []
+        self._pair_notices = PairNotices(scripts)
+        has_words = translates and codec.seen_words
+        self._unseen_words = UnseenWords(codec.seen_words) if has_words else None
         keep, keep_as = self.config.keep, self.config.keep_as
         self.kept_spans = KeptSpans(keep, self) if keep else None
         self.symbols = SpanSymbols(keep) if keep and keep_as == "emoji" else None
@@ -118,13 +121,12 @@ class SearchGraph(text_graph.TextGraph):
         self.whole_search = replace(search, config=config)
         # For all hypotheses, from ids (B, S), for Python and the signatures.
         self.search = self._compiled(self.whole_search)
-        # The same for ids (B, S) and those of each of `problem_inputs`, (B, P). The rows with a
-        # prefix differ from call to call, so XLA does not compile this search.
-        self.search_given = text_graph.Traced(
-            *(self._search_given, text_graph.IDS),
-            *[text_graph.IDS] * len(self.problem_inputs),
-            rare=True,
-        )
+        # The same for ids (B, S) and those of the first one, two, ... of `problem_inputs`, (B, P).
+        # The rows with a prefix differ from call to call, so XLA does not compile these searches.
+        self.searches_given = [
+            text_graph.Traced(self._search_given, *[text_graph.IDS] * (1 + fields), rare=True)
+            for fields in range(1, 1 + len(self.problem_inputs))
+        ]
         self._all = self._best = self._in_parts(self.search)
         if self.config.num_hypotheses > 1 and not self.config.sampling:
             # A search for only the best hypothesis ends earlier.
@@ -138,8 +140,16 @@ class SearchGraph(text_graph.TextGraph):
 
     @property
     def problem_inputs(self) -> tuple[Input, ...]:
-        """The inputs that become fields of the `Problem`."""
+        """The inputs that become fields of the `Problem`, terms last."""
         return tuple(kind for kind in self.inputs if kind.into == "problem")
+
+    @property
+    def fields_of_all(self) -> int:
+        """The number of `problem_inputs` without terms.
+
+        Texts with terms have a search of their own, so that a term changes no other text.
+        """
+        return sum(kind is not TERMS for kind in self.problem_inputs)
 
     def join(self, text: tf.Tensor, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The texts (B,) with the inputs that belong to the source, string (B,) by name."""
@@ -158,26 +168,27 @@ class SearchGraph(text_graph.TextGraph):
         copied = self.is_copied(rest)
         problem = {}
         for kind in self.problem_inputs:
-            value = named.get(kind.name)
-            if value is not None:
-                copied &= tf.equal(value, "")
-            if (encoded := kind.encode(self, text, value)) is not None:
+            if (encoded := kind.encode(self, text, named.get(kind.name))) is not None:
                 problem[kind.name] = encoded
+                copied &= tf.equal(text_graph.lengths_of(encoded), 0)
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
-        return Prepared(text, ids, cut & ~copied, lengths, copies, problem)
+        has_terms = tf.zeros(tf.shape(text), tf.bool)
+        if TERMS.name in problem:
+            has_terms = text_graph.lengths_of(problem[TERMS.name]) > 0
+        return Prepared(text, ids, cut & ~copied, lengths, copies, problem, has_terms)
 
     def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
         """Divides texts (B,) with `inputs` or none into parts.
 
         The list has the texts of the parts (P,) with the target tags of the whole texts, and then
-        the inputs of the parts. A text with an input of the problem, such as a prefix, stays whole.
+        the inputs of the parts. A text with a prefix stays whole; see `Input.of_parts`.
         """
         named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
         tag, rest = self.codec["source"].split_tag(valid(self.join(text, named)))
         whole = tf.zeros(tf.shape(text), tf.bool)
         for kind in self.problem_inputs:
-            if kind.name in named:
+            if kind.name in named and not kind.of_parts:
                 whole |= tf.not_equal(named[kind.name], "")
         kept = self.kept_spans.pattern if self.kept_spans else ""
         parts = parts_of(rest, whole, self.config.split_language, kept)
@@ -270,6 +281,13 @@ class SearchGraph(text_graph.TextGraph):
         target = self.codec["target"]
         return self.open_words(target.encode(clean(prefix)), target.ends_in_space(prefix))
 
+    def encode_terms(self, text: tf.Tensor, terms: tf.Tensor | None) -> tf.RaggedTensor | None:
+        """`Problem.terms`, int32 (B, None), for clean inputs (B,); None without terms."""
+        if terms is None:
+            return None
+        _, rest = self.codec["source"].split_tag(text)
+        return encode_terms(self, rest, terms)
+
     def open_words(self, ids: tf.RaggedTensor, opens: tf.Tensor) -> tf.RaggedTensor:
         """Adds the start id to each row of ids after which a new word `opens`, bool (B,)."""
         starts = tf.fill((tf.math.count_nonzero(opens),), BOS_ID)
@@ -306,14 +324,14 @@ class SearchGraph(text_graph.TextGraph):
         tokens = hypotheses.lengths[:, 0]
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
         texts, scores, *strings = (field[:, :count] for field in (texts, scores, *strings))
-        if self._pair_notices:
+        if self._translates:
             strings.append(self.warnings(text, texts))
         return Predictions(texts, scores, at_limit, tokens, strings)
 
     @property
     def strings(self) -> tuple[str, ...]:
         """The names of the outputs of strings beside the predictions."""
-        names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._pair_notices}
+        names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._translates}
         return tuple(name for name, exists in names.items() if exists)
 
     def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
@@ -336,7 +354,7 @@ class SearchGraph(text_graph.TextGraph):
         copies, strings = copies[:, None], []
         if self.config.word_probabilities:
             strings.append(of_copies(copies))
-        if self._pair_notices:
+        if self._translates:
             is_copy = tf.equal(lengths, 0)
             copied = tf.where(is_copy, text, "")
             strings.append(
@@ -432,7 +450,7 @@ class SearchGraph(text_graph.TextGraph):
         """
         if given:
             text, *given = equally_many("expected one string for each text.", text, *given)
-        unseen = self.unseen_words(text) if self._unseen_words else None
+        unseen = self.unseen_words(text)
         if self.config.split == "none":
             texts, scores, strings, flags = self._predict_whole(text, given, search, count)
         else:
@@ -450,7 +468,7 @@ class SearchGraph(text_graph.TextGraph):
                 for name, flag in flags.items()
             }
             flags["parts"] = parts.counts
-        if unseen is not None:
+        if self._unseen_words:
             flags[UNSEEN_WORDS] = unseen
             is_unseen = tf.where(tf.equal(unseen, ""), "", Notice.UNSEEN.value)[:, None]
             strings[WARNINGS] += is_unseen
@@ -465,10 +483,14 @@ class SearchGraph(text_graph.TextGraph):
         """`_predict` of texts that are not divided; a space follows each name of `warnings`."""
         inputs = self.read(text, *given)
 
-        def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        def run(rows: tf.Tensor, with_terms: bool) -> tuple[tf.Tensor, ...]:
             ids = text_graph.rows_of(inputs.ids, rows)
             fields = self._fields(inputs, rows)
-            hypotheses = self._search_rows(search, ids, fields)
+            if with_terms:
+                hypotheses = self.searches_given[-1](ids, *fields)
+            else:
+                fields = fields[: self.fields_of_all]
+                hypotheses = self._search_rows(search, ids, fields)
             of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
             columns = of_rows.texts, of_rows.scores, *of_rows.strings
             return *(column[:, :count] for column in columns), of_rows.at_limit
@@ -486,9 +508,18 @@ class SearchGraph(text_graph.TextGraph):
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
         nothing = (copies, scores, *strings, tf.zeros((batch,), tf.bool))
-        texts, scores, *strings, at_limit = micro_batches.run_in_micro_batches(
-            run, inputs.lengths, max_rows, nothing
+        results = micro_batches.run_in_micro_batches(
+            lambda rows: run(rows, False),
+            tf.where(inputs.has_terms, 0, inputs.lengths),
+            max_rows,
+            nothing,
         )
+        if TERMS.name in inputs.problem:
+            results = micro_batches.run_in_micro_batches(
+                lambda rows: run(rows, True),
+                *(tf.where(inputs.has_terms, inputs.lengths, 0), max_rows, results),
+            )
+        texts, scores, *strings, at_limit = results
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         named = dict(zip(self.strings, strings, strict=True))
         if WARNINGS in named:
@@ -499,7 +530,12 @@ class SearchGraph(text_graph.TextGraph):
         return texts, scores, named, flags
 
     def unseen_words(self, text: tf.Tensor) -> tf.Tensor:
-        """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,)."""
+        """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,).
+
+        Without a list of seen words, no word is unseen.
+        """
+        if not self._unseen_words:
+            return tf.fill(tf.shape(text), "")
         _, rest = self.codec["source"].split_tag(valid(text))
         return self._unseen_words(self.without_spans(rest))
 
@@ -521,12 +557,13 @@ class SearchGraph(text_graph.TextGraph):
         if not fields:
             return search(ids)
         longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
-        return tf.cond(longest > 0, lambda: self.search_given(ids, *fields), lambda: search(ids))
+        given = self.searches_given[len(fields) - 1]
+        return tf.cond(longest > 0, lambda: given(ids, *fields), lambda: search(ids))
 
     def _search_given(self, ids: tf.Tensor, *fields: tf.Tensor) -> Hypotheses:
         search = replace(self.whole_search, static_shapes=False)  # XLA's operations run in XLA only
         names = (kind.name for kind in self.problem_inputs)
-        return search(ids, dict(zip(names, fields, strict=True)))
+        return search(ids, dict(zip(names, fields, strict=False)))
 
     def _in_parts(self, search: SearchIds) -> SearchIds:
         """The search that runs `parallel_batches` parts of a batch in parallel."""

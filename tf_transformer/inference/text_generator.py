@@ -13,7 +13,7 @@ from tf_transformer.decoding import Hypotheses
 from tf_transformer.decoding.coverage import require_no_penalty
 from tf_transformer.errors import InputError
 from tf_transformer.inference import predictor, text_graph
-from tf_transformer.inference.inputs import Input, as_texts
+from tf_transformer.inference.inputs import INPUTS, TERMS, Input, as_texts
 from tf_transformer.inference.search import Search, log_probabilities, penalty_of
 from tf_transformer.inference.search_graph import Pairs, Prepared, SearchGraph
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
@@ -38,6 +38,8 @@ class GenerationGraph(SearchGraph):
     """
 
     shortest_source: ClassVar[int] = 1
+    # A prompt is not translated, so it has no terms.
+    optional_inputs: ClassVar[tuple[Input, ...]] = tuple(x for x in INPUTS if x is not TERMS)
 
     def __init__(self, search: Search, codec: Codec, *options: Any):
         super().__init__(search, codec, *options)

@@ -1,6 +1,7 @@
 """Predictions of texts: a codec, a model and a search in one object."""
 
 import functools
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -68,12 +69,13 @@ class TextPredictor(predictor.Predictor):
         graph = self._graph
         self.optional_inputs = graph.inputs
         given = [STRINGS] * len(graph.inputs)
-        fields = [IDS] * len(graph.problem_inputs)
         # A text alone, or a text with every input: two graphs for any number of inputs.
         self._read_text = Traced(graph.read, STRINGS)
         self._read_given = Traced(graph.read, STRINGS, *given)
-        self._search_text = Traced(self._in_graph(graph.search), STRINGS, IDS)
-        self._search_given = Traced(self._in_graph(graph.search_given), STRINGS, IDS, *fields)
+        self._searches = [
+            Traced(self._in_graph(search), STRINGS, IDS, *[IDS] * fields)
+            for fields, search in enumerate((graph.search, *graph.searches_given))
+        ]
         lengths = tf.TensorSpec((None,), tf.int32)
         self._of_copies = Traced(graph.strings_of_copies, STRINGS, STRINGS, lengths)
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
@@ -88,6 +90,7 @@ class TextPredictor(predictor.Predictor):
         return Search(
             *(self.model, config, self.excluded_ids, static_shapes),
             word_starts=self.codec["target"].word_starts,
+            word_ends=self.codec["target"].word_ends,
             shortest_source=self.graph_type.shortest_source,
         )
 
@@ -102,13 +105,14 @@ class TextPredictor(predictor.Predictor):
         inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        columns = [ids]
-        if any(len(rows.values) for rows in inputs.problem.values()):
-            nothing = [np.zeros(0, np.int32)] * len(call.texts)
-            columns += [
-                inputs.problem[field.name].lists() if field.name in inputs.problem else nothing
-                for field in self._graph.problem_inputs
-            ]
+        has_terms, nothing = inputs.has_terms.numpy(), [np.zeros(0, np.int32)] * len(call.texts)
+        given = [
+            inputs.problem[kind.name].lists() if kind.name in inputs.problem else nothing
+            for kind in self._graph.problem_inputs
+        ]
+        of_all = given[: self._graph.fields_of_all]
+        if not any(len(row) for column in of_all for row in column):
+            of_all = []
         strings = [[()] * len(cut)] * len(self._graph.strings)
         if not all(lengths):
             copied = self._of_copies(inputs.text, inputs.copies, inputs.lengths)
@@ -122,10 +126,13 @@ class TextPredictor(predictor.Predictor):
         is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
+            columns = [ids, *(given if has_terms[indices[0]] else of_all)]
             padded = (predictor.pad([column[i] for i in indices]) for column in columns)
             return self._search(text[indices], *padded)
 
-        for indices, batch in self._in_parallel(run, self._batches(lengths)):
+        groups = [np.where(group, lengths, 0).tolist() for group in (~has_terms, has_terms)]
+        batches = itertools.chain.from_iterable(map(self._batches, groups))
+        for indices, batch in self._in_parallel(run, batches):
             for row, i in enumerate(indices):
                 result[i] = predictor.predictions_of(
                     *(batch.texts[row], batch.scores[row]),
@@ -135,7 +142,7 @@ class TextPredictor(predictor.Predictor):
             call.progress(len(indices), int(batch.tokens.sum()))
         return result
 
-    def _named(self, strings: Iterable[Sequence[bytes]]) -> dict[str, Sequence[bytes]]:
+    def _named(self, strings: Iterable[Sequence[bytes]]) -> dict[str, Any]:
         """A row of each of `SearchGraph.strings` by name."""
         return dict(zip(self._graph.strings, strings, strict=True))
 
@@ -174,7 +181,7 @@ class TextPredictor(predictor.Predictor):
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
-        search = self._search_given if fields else self._search_text
+        search = self._searches[len(fields)]
         columns: Any = map(np.asarray, search(tf.constant(text), ids, *fields))
         return Predictions(*columns)
 
@@ -257,7 +264,7 @@ class TextPredictor(predictor.Predictor):
 
     def _examples(self, kind: Input, texts: list[str], predictions: list[str]) -> list[str]:
         """Values of an input for the check of the signatures."""
-        return kind.examples(self.codec, predictions)
+        return kind.examples(self.codec, texts, predictions)
 
     def _cases(
         self, inputs: dict[str, list[str]], n_best: predictor.NBest

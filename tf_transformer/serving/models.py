@@ -52,12 +52,15 @@ class Field(NamedTuple):
     label: str
     plural: str  # the argument of a predictor
     choices: Sequence[str]  # (): any text
+    has_lines: bool = False  # whether a text may have several lines
 
 
 def fields_of(inputs: Iterable[Input], codec: Any = None) -> dict[str, Field]:
     """The fields of inputs by name. Without a codec, a choice is a field for text."""
     choices = {x.name: sorted(x.choices(codec)) if codec and x.choices else () for x in inputs}
-    return {x.name: Field(x.label or x.name, x.plural, choices[x.name]) for x in inputs}
+    return {
+        x.name: Field(x.label or x.name, x.plural, choices[x.name], x.has_lines) for x in inputs
+    }
 
 
 @dataclass(frozen=True, eq=False)

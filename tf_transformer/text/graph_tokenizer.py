@@ -10,6 +10,7 @@ from tf_transformer.text.normalization import BLANK, LETTERS, WHITE_SPACE, class
 from tf_transformer.text.sentencepiece_ops import sentencepiece_ops
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG
+from tf_transformer.text.terms import ALONE
 from tf_transformer.text.tokenizer import Tokenizer
 
 # For each first byte of a character: its size in bytes, and the range of its second byte.
@@ -163,6 +164,14 @@ class GraphTokenizer(tf.Module):
         """
         ids = self._known(tf.strings.join([self._boundary, valid(text)]))
         return ids[:, self._boundary_ids :]
+
+    def encode_inside(self, text: tf.Tensor) -> tf.RaggedTensor:
+        """Encodes strings (B,) as they stand in a line after other words: ragged ids (B, None).
+
+        A character of a script without spaces has no space before it.
+        """
+        alone = tf.strings.regex_full_match(text, f"(?s)[{ALONE}].*")
+        return self.encode_continuation(tf.where(alone, text, tf.strings.join([" ", text])))
 
     def ends_in_space(self, text: tf.Tensor) -> tf.Tensor:
         """Which strings (B,) end in a space, so that a new word follows; `encode` drops it."""

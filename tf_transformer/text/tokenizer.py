@@ -35,6 +35,7 @@ from tf_transformer.text.normalization import NMT_NFC, clean, is_blank, normaliz
 from tf_transformer.text.sentencepiece_file import Kind, ModelFileError, Piece
 from tf_transformer.text.special_ids import BLANK, BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from tf_transformer.text.target_tag import TAG, split_tag
+from tf_transformer.text.terms import word_class
 from tf_transformer.text.unigrams import Division, Unigrams
 from tf_transformer.text.unknown import LOOKED_UP, joined
 
@@ -231,6 +232,17 @@ class Tokenizer:
         if self.vocabulary_size == BYTES:
             return ()
         return tuple(i for i, piece in enumerate(self.pieces) if piece.startswith("▁"))
+
+    @functools.cached_property
+    def word_ends(self) -> tuple[int, ...]:
+        """Ids of the pieces that do not continue a word before them: ▁the, but not ing."""
+        continues = re.compile(f"[{word_class()}]").match
+        starts = {i: chr(byte) for i, byte in self.byte_of.items()}
+        return tuple(
+            i
+            for i, piece in enumerate(self.pieces)
+            if i != UNK_ID and not continues(starts.get(i, piece)) and starts.get(i, "") < "\x80"
+        )
 
     def word_of_pieces(self, text: str) -> list[int]:
         """For each id of a text, returns the index of its word in `text.split()`.

@@ -232,7 +232,8 @@ def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     """The codec of a new run: learned, or the codec of the run in `train.init_from`."""
-    config, before = run.config, []
+    config = run.config
+    before: list[str] = []
     if run.origin:
         codec = task.reuse_codec(run.origin.codec, stream, config)
         before = codec.seen_words
