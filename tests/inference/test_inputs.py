@@ -81,7 +81,7 @@ ALL_OPTIONS = {"split": "sentences", "keep": ("common",), "word_probabilities": 
     "options",
     [
         {"beam_size": 1},
-        {"num_hypotheses": 3, "no_repeat_ngram_size": 1},
+        {"beam_size": 4, "num_hypotheses": 3, "no_repeat_ngram_size": 1},
         {"sampling": True, "num_hypotheses": 2},
         ALL_OPTIONS,
     ],

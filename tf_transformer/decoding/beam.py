@@ -11,7 +11,7 @@ the id of the last token; the lower one wins.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from keras import KerasTensor, ops, tree
 
@@ -45,7 +45,7 @@ class BeamState(NamedTuple):
     done: KerasTensor  # bool (B,): True for sentences with a final result
     state: StepState
     problem: Problem
-    progress: Progress | tuple = ()  # in the terms; () without them
+    progress: Any = ()  # a `Progress` in the terms; () without them
 
 
 class Candidates(NamedTuple):

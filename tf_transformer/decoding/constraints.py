@@ -69,10 +69,10 @@ def rank_together(
     return Ranked(ops.where(excluded, NEG_INF, values), tokens), places // size
 
 
-def log_normalizers(logits: KerasTensor, ranked: Ranked, so_far: SoFar, options: SearchOptions):
+def log_normalizers(logits: KerasTensor, ranked: Ranked, options: SearchOptions) -> KerasTensor:
     """Log Σ exp(logit) over the tokens, (B, W), for the result of `rank_next`."""
     logits = ops.cast(logits, "float32")
-    if _changes_all(so_far.problem, options.constraints):
+    if _changes_all(options.constraints):
         return ops.logsumexp(logits, axis=-1)
     values = ops.take_along_axis(logits, ranked.tokens, axis=2) - ranked.log_probabilities
     is_allowed = ranked.log_probabilities > NEG_INF / 2
@@ -85,13 +85,23 @@ def _rank(
     """Ranks the tokens of all hypotheses, or of each without totals: values and indices (G, k)."""
     rows, size = logits.shape[1] if totals is not None else 1, logits.shape[-1]
     logits = ops.cast(logits, "float32")
-    if not _changes_all(so_far.problem, options.constraints):
+
+    def among_all() -> tuple[KerasTensor, KerasTensor]:
         grouped = logits if logits.shape[1] == rows else ops.reshape(logits, (-1, rows, size))
-        return kernels.current().rank_tokens(grouped, totals, k)
-    allowed = constrained(logits, so_far, options)
-    if totals is not None:
-        allowed = allowed + totals[..., None]
-    return kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), k)
+        return tuple(kernels.current().rank_tokens(grouped, totals, k))
+
+    def among_allowed() -> tuple[KerasTensor, KerasTensor]:
+        allowed = constrained(logits, so_far, options)
+        if totals is not None:
+            allowed = allowed + totals[..., None]
+        return tuple(kernels.current().top_k(ops.reshape(allowed, (-1, rows * size)), k))
+
+    if _changes_all(options.constraints):
+        return among_allowed()
+    if is_off(so_far.problem.prefix):
+        return among_all()
+    is_forced = ops.logical_not(ops.all(is_free(so_far, options.special)))
+    return ops.cond(is_forced, among_allowed, among_all)
 
 
 def _excluded(tokens: KerasTensor, so_far: SoFar, special: SpecialIds) -> KerasTensor:
@@ -107,11 +117,10 @@ def _excluded(tokens: KerasTensor, so_far: SoFar, special: SpecialIds) -> KerasT
     return ops.logical_or(excluded, ops.logical_and(ops.equal(tokens, special.end), early))
 
 
-def _changes_all(problem: Problem, constraints: Constraints) -> bool:
+def _changes_all(constraints: Constraints) -> bool:
     """Whether the constraints may change the log-probability of any token."""
     return bool(
-        not is_off(problem.prefix)
-        or constraints.excluded
+        constraints.excluded
         or constraints.no_repeat_ngram_size
         or constraints.repetition_penalty != 1
         or constraints.grammar is not None

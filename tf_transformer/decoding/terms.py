@@ -164,7 +164,7 @@ def rank_with_terms(
     ranked = rank_next(logits, beam_size + 1, so_far, options)
     ends_word = ops.convert_to_tensor(ends_of_words(options, size))
     token, value = _next_of_phrase(logits, ranked, progress, options)
-    value = value - log_normalizers(logits, ranked, so_far, options)
+    value = value - log_normalizers(logits, ranked, options)
     is_ranked = ops.logical_and(
         ops.equal(ranked.tokens, token[..., None]), ranked.log_probabilities > NEG_INF / 2
     )

@@ -72,9 +72,10 @@ class TextPredictor(predictor.Predictor):
         # A text alone, or a text with every input: two graphs for any number of inputs.
         self._read_text = Traced(graph.read, STRINGS)
         self._read_given = Traced(graph.read, STRINGS, *given)
+        searches: list[Callable[..., Hypotheses]] = [graph.search, *graph.searches_given]
         self._searches = [
             Traced(self._in_graph(search), STRINGS, IDS, *[IDS] * fields)
-            for fields, search in enumerate((graph.search, *graph.searches_given))
+            for fields, search in enumerate(searches)
         ]
         lengths = tf.TensorSpec((None,), tf.int32)
         self._of_copies = Traced(graph.strings_of_copies, STRINGS, STRINGS, lengths)

@@ -129,7 +129,7 @@ def find_terms(text: str, terms: Iterable[Term], language: str = "") -> list[Mat
         first = next(filter(lambda n: is_word(words[n]), range(len(words))), None)
         start = 0
         while start < len(words):
-            stop, target = start + 1, None
+            stop = start + 1
             for end in range(min(start + longest, len(words)), start, -1):
                 key = tuple(words[start:end])
                 as_written, lowered = targets.get(key), targets.get((_lowered(key[0]), *key[1:]))
