@@ -16,13 +16,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import tensorflow as tf
+
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import bleu, first_lines
 from tf_transformer.commands import command_line
 from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.translator import Translator
-from tf_transformer.text.terms import Term, find_terms, units
+from tf_transformer.text.graph_terms import find_terms, parse_terms
+from tf_transformer.text.terms import Term, units
 
 SMALLEST = 0.3  # Dice's coefficient of the words of a term
 NOUN = re.compile(r"[A-ZÄÖÜ][a-zäöüß]{2,}")
@@ -75,7 +78,9 @@ def glossary(source: str, reference: str, known: dict[str, str]) -> list[Term]:
 
 def has_terms(text: str, terms: Sequence[Term], translation: str) -> list[bool]:
     """For each place where a term applies, whether the translation has its target there."""
-    wanted = Counter(match.target for match in find_terms(text, terms))
+    lines = "\n".join(map("\t".join, terms))
+    found = find_terms(tf.constant([text]), parse_terms(tf.constant([lines])))
+    wanted = Counter(target.decode() for target in found.targets.numpy())
     counts = Counter(units(translation))
     return [n < counts[target] for target, count in wanted.items() for n in range(count)]
 

@@ -89,9 +89,7 @@ def test_new_values_and_single_texts_need_no_new_graph(model):
         for temperature in (0.5, 1.0):
             model.n_best(texts, (("temperature", temperature),))
     searches = {
-        search
-        for sampling in (False, True)
-        for search in model._searching(2, sampling)._searches
+        search for sampling in (False, True) for search in model._searching(2, sampling)._searches
     }
     assert sum("concrete" in vars(search) for search in searches) == 2  # traced
 

@@ -4,10 +4,11 @@ import pytest
 import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
+from reference_terms import find_terms
 
 from tf_transformer.errors import InputError
 from tf_transformer.text import graph_terms
-from tf_transformer.text.terms import Term, find_terms, may_apply, parse_terms
+from tf_transformer.text.terms import Term, may_apply, parse_terms
 
 WORDS = st.sampled_from(
     [

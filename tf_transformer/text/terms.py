@@ -6,14 +6,12 @@ text in whole words. `graph_terms` finds the same places on tensors.
 
 import functools
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts
 from tf_transformer.text.capitals import CAPITALS, NUMBERS, OTHER_LETTERS
 from tf_transformer.text.normalization import WHITE_SPACE, class_of
-from tf_transformer.text.splitting import SentenceSplitter
 
 # Scripts without spaces between words (Thai, Lao, Burmese, Khmer, kana, Han): each of their
 # characters counts as a word.
@@ -30,14 +28,6 @@ class Term(NamedTuple):
     """A phrase and its translation."""
 
     source: str
-    target: str
-
-
-class Match(NamedTuple):
-    """A place of a text where a term applies."""
-
-    start: int  # of the source in the text, in characters
-    stop: int
     target: str
 
 
@@ -105,44 +95,6 @@ def read_terms(path: str) -> str:
     return terms
 
 
-def find_terms(text: str, terms: Iterable[Term], language: str = "") -> list[Match]:
-    """The places where terms apply to a text without NUL, in order.
-
-    A term applies where all units of its source follow one another in a sentence. The first word of
-    a sentence may have a capital that the source does not have. Places do not overlap: from left to
-    right, the longest source counts, and of equal sources the first term. `language` is for
-    `SentenceSplitter`.
-
-    Example:
-        >>> terms = [Term("car", "Auto"), Term("car park", "Parkplatz")]
-        >>> [match.target for match in find_terms("Car park, cars; my car.", terms)]
-        ['Parkplatz', 'Auto']
-    """
-    targets: dict[tuple[str, ...], str] = {}
-    for source, target in terms:
-        targets.setdefault(tuple(units(source)), target)
-    longest = max(map(len, targets), default=0)
-    matches, offset = [], 0
-    for sentence in SentenceSplitter(language).split(text):
-        places = list(re.finditer(unit_pattern(), sentence))
-        words = [place[0] for place in places]
-        first = next(filter(lambda n: is_word(words[n]), range(len(words))), None)
-        start = 0
-        while start < len(words):
-            stop = start + 1
-            for end in range(min(start + longest, len(words)), start, -1):
-                key = tuple(words[start:end])
-                as_written, lowered = targets.get(key), targets.get((_lowered(key[0]), *key[1:]))
-                if target := as_written or (lowered if start == first else None):
-                    stop = end
-                    span = offset + places[start].start(), offset + places[end - 1].end()
-                    matches.append(Match(*span, target))
-                    break
-            start = stop
-        offset += len(sentence)
-    return matches
-
-
 def may_apply(text: str, terms: str) -> str:
     r"""The lines of a glossary whose words all stand in a text, in any case and order.
 
@@ -168,12 +120,3 @@ def _by_first_unit(terms: str) -> dict[str, list[tuple[int, set[str], str]]]:
         words = units(term.source.casefold())
         index.setdefault(words[0], []).append((number, set(words), "\t".join(term)))
     return index
-
-
-def is_word(unit: str) -> bool:
-    """Whether a unit is a word."""
-    return re.match(f"[{word_class()}{ALONE}]", unit) is not None
-
-
-def _lowered(word: str) -> str:
-    return word[:1].lower() + word[1:]
