@@ -4,12 +4,16 @@ import itertools
 
 import pytest
 import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tf_transformer.commands.notice_report import REPORTED
 from tf_transformer.inference.notices import Notice, in_order
 from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
+from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.faults import scripts_of
+from tf_transformer.text.graph_tokenizer import as_strings
 from tf_transformer.text.placeholders import placeholders
 
 N = Notice
@@ -28,6 +32,9 @@ TEXTS = {
     "%1$s of %2$s": (N.PLACEHOLDERS,),
     "%s.\nTwo! Six.": (N.SEVERAL_LINES, N.SEVERAL_SENTENCES, N.PLACEHOLDERS),
 }
+
+
+TRACED = Traced(PairNotices(), STRINGS, STRINGS)
 
 
 def of_translation(source, translation, notices=PairNotices()):
@@ -57,6 +64,24 @@ def test_a_translation_shows_what_may_be_lost(text):
 )
 def test_a_translation_is_compared_with_its_text(text, translation, notices):
     assert of_translation(text, translation) == notices
+
+
+UNITS = st.sampled_from(["one ", "eins ", "дом ", "家", "ha", "17 ", "1998, ", ". B", "\n", "!"])
+ANY = st.lists(
+    UNITS | st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=14
+)
+
+
+@settings(max_examples=40)
+@given(st.lists(st.tuples(ANY.map("".join), ANY.map("".join)), max_size=5))
+def test_the_notices_of_a_text_do_not_depend_on_the_others_beside_it(pairs):
+    """Also in a graph and without one."""
+    texts, translations = (as_strings([pair[side] for pair in pairs]) for side in (0, 1))
+    together = TRACED(texts, translations).numpy().tolist()
+    assert together == PairNotices()(texts, translations).numpy().tolist()
+    for place, of_pair in enumerate(together):
+        alone = TRACED(texts[place : place + 1], translations[place : place + 1])
+        assert alone.numpy().tolist() == [of_pair]
 
 
 def test_all_predictions_of_all_translators_have_the_notices_of_their_text(run, tmp_path):
