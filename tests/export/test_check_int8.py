@@ -26,13 +26,15 @@ def changed(run, factor):
 
 def test_a_model_in_int8_agrees(full, monkeypatch):
     monkeypatch.setattr("tf_transformer.layers.int8.SMALLEST_INT8_MATRIX", 1)
-    agreement = check_int8.check(full, full.with_dtype("int8"), TEXTS)
+    small = full.with_dtype("int8")
+    agreement = check_int8.check(full.signatures(TEXTS), small.signatures(TEXTS), small)
     assert 0 < agreement.change < check_int8.MAX_CHANGE
     assert "int8 changes log-probabilities by" in str(agreement)
 
 
 def test_a_model_agrees_with_itself(full):
-    assert check_int8.compare(full, full, TEXTS) == (0.0, 1.0, 1.0)
+    cases = full.signatures(TEXTS)
+    assert check_int8.compare(cases, cases, full) == (0.0, 1.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -41,11 +43,12 @@ def test_a_model_agrees_with_itself(full):
 def test_a_model_that_changes_more_is_refused(full, monkeypatch, agreement):
     monkeypatch.setattr(check_int8, "compare", lambda *_: check_int8.Agreement(*agreement))
     with pytest.raises(RuntimeError, match=r"does not keep its quality in int8.*Export it with"):
-        check_int8.check(full, full, TEXTS)
+        check_int8.check({}, {}, full)
 
 
 def test_other_weights_change_scores_and_predictions(full, run):
     other = changed(run, 1.0)
-    change, kept, _ = check_int8.compare(full, other, TEXTS)
+    cases = (predictor.signatures(TEXTS) for predictor in (full, other))
+    change, kept, _ = check_int8.compare(*cases, other)
     assert change > check_int8.MAX_CHANGE
     assert kept < 1

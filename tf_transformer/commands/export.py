@@ -5,7 +5,7 @@ import pathlib
 import secrets
 import shutil
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
@@ -131,16 +131,17 @@ def _write_saved_model(
         from tf_transformer.export.compilation import is_faster_compiled
 
         jit_compile = is_faster_compiled(run, dtype)
+    cases = []
     for predictor in stages(loaded, dtype):
         shutil.rmtree(folder, ignore_errors=True)
         with session(folder) as process:
             predictor.save(folder, jit_compile=jit_compile)
             requirements = manifest.check(folder, jit_compile)
-            check(process, folder, predictor, sentences)
+            cases.append(check(process, folder, predictor, sentences))
     agreement = ""
-    if dtype == "int8" and isinstance(loaded, TextPredictor):
-        small = cast(TextPredictor, predictor)
-        agreement = f"; {check_int8.check(loaded, small, sentences)}"
+    if dtype == "int8" and isinstance(predictor, TextPredictor):
+        in_float32, in_int8 = cases
+        agreement = f"; {check_int8.check(in_float32, in_int8, predictor)}"
     shapes = compiled_shapes(predictor.max_source_length) if jit_compile else warm_up.SHAPES
     warm_up.write(folder, warm_up.batches(shapes, predictor.codec["source"].encode))
     facts = metadata.describe(run, predictor)

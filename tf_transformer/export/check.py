@@ -14,7 +14,7 @@ from typing import IO, Any, NamedTuple
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.warm_up import signature_inputs
 from tf_transformer.inference.dtypes import dtype_of
-from tf_transformer.inference.predictor import Predictor
+from tf_transformer.inference.predictor import Predictor, SignatureCase
 from tf_transformer.machine.gpus import WITHOUT_GPUS
 
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
@@ -97,8 +97,11 @@ class Answer(NamedTuple):
 
 def check(
     session: Session, saved_model: pathlib.Path, predictor: Predictor, sentences: Sequence[str]
-) -> None:
+) -> dict[str, SignatureCase]:
     """Runs all signatures of a SavedModel in a fresh process, and compares their outputs.
+
+    Returns:
+        the outputs of the predictor.
 
     Raises:
         RuntimeError: when the process fails, or too many answers differ from the predictor's.
@@ -118,6 +121,7 @@ def check(
     for name, case in cases.items():
         answered = answers({output: results[name][output] for output in case.outputs})
         compare(name, predictor, sentences, answers(case.outputs), answered)
+    return cases
 
 
 def answers(outputs: Mapping[str, Sequence[Any]]) -> list[Answer]:

@@ -4,12 +4,15 @@ Rounding to int8 changes most models little. But an activation that is far large
 leaves too few steps for the others, and then a search may repeat words without end.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
+from tf_transformer.inference.predictor import SignatureCase
 from tf_transformer.inference.text_predictor import TextPredictor
+
+Cases = Mapping[str, SignatureCase]
 
 # The models in pretrained/ change by at most 0.004 nats, and 97 % or more of their best predictions
 # are among those of float32.
@@ -33,18 +36,18 @@ class Agreement(NamedTuple):
         )
 
 
-def check(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Agreement:
+def check(in_float32: Cases, in_int8: Cases, small: TextPredictor) -> Agreement:
     """Compares scores of given predictions, best predictions and their lengths.
 
     Args:
-        full: the predictor in float32.
+        in_float32: what `signatures` of the predictor in float32 returns for the check sentences.
+        in_int8: the same of the predictor in int8.
         small: the predictor in int8.
-        texts: the check sentences.
 
     Raises:
         RuntimeError: when int8 changes more than rounding explains.
     """
-    agreement = compare(full, small, texts)
+    agreement = compare(in_float32, in_int8, small)
     agrees = (
         agreement.change <= MAX_CHANGE
         and agreement.kept >= MIN_KEPT
@@ -58,16 +61,16 @@ def check(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Ag
     return agreement
 
 
-def compare(full: TextPredictor, small: TextPredictor, texts: Sequence[str]) -> Agreement:
+def compare(in_float32: Cases, in_int8: Cases, small: TextPredictor) -> Agreement:
     """The agreement of two predictors with the same vocabulary."""
-    in_float32 = [[prediction.text for prediction in row] for row in full.n_best(texts)]
-    in_int8 = [prediction.text for prediction in small(texts)]
-    targets = [row[0] for row in in_float32]
-    tokens = sum(len(full.codec["target"].encode(text)) for text in targets)
-    pairs = zip(full.score(texts, targets), small.score(texts, targets), strict=True)
-    changes = [abs(a.log_probability - b.log_probability) for a, b in pairs]
-    kept = [text in row for text, row in zip(in_int8, in_float32, strict=True)]
-    before, after = (sum(map(len, column)) for column in (targets, in_int8))
+    scored, best = in_float32["score"], in_int8["score"].inputs["target"]
+    texts, targets = scored.inputs["source"], scored.inputs["target"]
+    tokens = sum(len(small.codec["target"].encode(text)) for text in targets)
+    pairs = zip(scored.outputs["log_probability"], small.score(texts, targets), strict=True)
+    changes = [abs(before - after.log_probability) for before, after in pairs]
+    among = in_float32["n_best"].outputs[f"{small.output}s"]
+    kept = [text in row for text, row in zip(best, among, strict=True)]
+    before, after = (sum(map(len, column)) for column in (targets, best))
     return Agreement(
         sum(changes) / max(1, tokens), float(np.mean(kept)), (1 + after) / (1 + before)
     )

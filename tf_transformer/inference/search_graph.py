@@ -297,14 +297,20 @@ class SearchGraph(text_graph.TextGraph):
         )
 
     def predictions(
-        self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor, *fields: tf.Tensor
+        self,
+        hypotheses: Hypotheses,
+        drawn: tf.Tensor,
+        text: tf.Tensor,
+        source: tf.Tensor,
+        *fields: tf.Tensor,
     ) -> Predictions:
-        """The texts of hypotheses for strings (B,); with `config.distinct`, without repetitions.
+        """The predictions from hypotheses and their decoded texts (B, N) for strings (B,).
 
-        `source`, int32 (B, S), are the ids of the strings. `fields`, int32 (B, P), are those of the
-        `Problem`, one for each of `problem_inputs`, if the search had them.
+        Spans are kept, and with `config.distinct` no text is repeated. `source`, int32 (B, S), are
+        the ids of the strings. `fields`, int32 (B, P), are those of the `Problem`, one for each of
+        `problem_inputs`, if the search had them.
         """
-        drawn, scores, ids = self.decode(hypotheses, text), hypotheses.scores, hypotheses.ids
+        scores, ids = hypotheses.scores, hypotheses.ids
         texts = self.shown(drawn, text)
         if self.kept_spans:
             named = dict(zip((kind.name for kind in self.problem_inputs), fields, strict=False))
@@ -491,7 +497,9 @@ class SearchGraph(text_graph.TextGraph):
             else:
                 fields = fields[: self.fields_of_all]
                 hypotheses = self._search_rows(search, ids, fields)
-            of_rows = self.predictions(hypotheses, tf.gather(inputs.text, rows), ids, *fields)
+            strings = tf.gather(inputs.text, rows)
+            drawn = self.decode(hypotheses, strings)
+            of_rows = self.predictions(hypotheses, drawn, strings, ids, *fields)
             columns = of_rows.texts, of_rows.scores, *of_rows.strings
             return *(column[:, :count] for column in columns), of_rows.at_limit
 

@@ -82,9 +82,26 @@ class TextPredictor(predictor.Predictor):
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
-    def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Predictions]:
-        """The search as a function of strings (R,), their ids and fields of their problems."""
-        return lambda text, *ids: self._graph.predictions(search(*ids), text, *ids)
+    def _in_graph(self, search: Callable[..., Hypotheses]) -> Callable[..., Any]:
+        """The search as a function of strings (R,), their ids and fields of their problems.
+
+        The results are predictions, or if these are made later, hypotheses and their texts.
+        """
+
+        def run(text: tf.Tensor, *ids: tf.Tensor) -> Any:
+            hypotheses = search(*ids)
+            results = hypotheses, self._graph.decode(hypotheses, text)
+            return results if self._repairs_later else self._graph.predictions(*results, text, *ids)
+
+        return run
+
+    @property
+    def _repairs_later(self) -> bool:
+        """Whether kept spans are repaired outside of the graph of the search.
+
+        So the repair, which few batches need, is traced only if one does.
+        """
+        return bool(self.config.keep) and not self.config.word_probabilities
 
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration; XLA needs `static_shapes`."""
@@ -182,8 +199,11 @@ class TextPredictor(predictor.Predictor):
 
     def _search(self, text: np.ndarray, ids: np.ndarray, *fields: np.ndarray) -> Predictions:
         self._require_memory(*ids.shape)
-        search = self._searches[len(fields)]
-        columns: Any = map(np.asarray, search(tf.constant(text), ids, *fields))
+        strings = tf.constant(text)
+        results = self._searches[len(fields)](strings, ids, *fields)
+        if self._repairs_later:
+            results = self._graph.predictions(*results, strings, ids, *fields)
+        columns: Any = map(np.asarray, results)
         return Predictions(*columns)
 
     @functools.cached_property
