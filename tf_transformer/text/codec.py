@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tf_transformer.errors import InputError
+from tf_transformer.files.reading import read_texts
 from tf_transformer.text.normalization import clean, is_blank
 from tf_transformer.text.punctuation import opus_punctuation
 from tf_transformer.text.target_tag import split_tag
@@ -45,7 +46,7 @@ class Codec:
         """Reads tokenizers that `save` has written; an `InputError` for a missing or broken one."""
         codec = cls._load(pathlib.Path(folder))
         words = pathlib.Path(folder, WORDS)
-        codec.seen_words = words.read_text("utf-8").split() if words.is_file() else []
+        codec.seen_words = read_texts(words)[0] if words.is_file() else []
         return codec
 
     @classmethod
