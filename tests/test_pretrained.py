@@ -13,8 +13,8 @@ TRANSLATIONS = {
         "Where is the train station?": "Wo ist der Bahnhof?",
         "My brother lives in Germany.": "Mein Bruder lebt in Deutschland.",
         "house": "Haus",
-        "The map is at https://example.org/map?id=7. It is 5 km from here.": (
-            "Die Karte ist an https://example.org/map?id=7. Es ist 5 km von hier."
+        "You can see it here: https://example.org/map?id=7. It is 5 km from here.": (
+            "Du kannst es hier sehen: https://example.org/map?id=7. Es ist 5 km von hier."
         ),
     },
     "tatoeba-de-en": {
