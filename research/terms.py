@@ -1,6 +1,6 @@
 """Counts the terms that translations have, with and without --terms, and compares BLEU and time.
 
-    python -m research.terms --run_dirs pretrained/tatoeba-en-de --train tatoeba/train \
+    python -m research.terms --runs pretrained/tatoeba-en-de --training tatoeba/train \
         --test tatoeba/test
 
 Makes a glossary for each pair of a test set: nouns of the source with their translations in the
@@ -119,19 +119,19 @@ def measured(run_dir: str, train: str, test: str, lines: int, rounds: int) -> di
 
 
 def main(
-    run_dirs: str, train: str, test: str, lines: int = 1000, rounds: int = 3, output: str = ""
+    runs: str, training: str, test: str, lines: int = 1000, rounds: int = 3, output: str = ""
 ) -> None:
     """Prints a row for each run and the lines of its test set that have terms.
 
     Args:
-        run_dirs: folders of runs from English to German, with commas between them.
-        train: for each run, its training text without the ending, for train.en and train.de.
+        runs: folders of runs from English to German, with commas between them.
+        training: for each run, its training text without the ending, for train.en and train.de.
         test: for each run, a test set without its ending.
         lines: how many of a test set's lines.
         rounds: translations of all lines for the median of the time.
         output: result file to write, for example research/results/terms.json.
     """
-    columns = (value.split(",") for value in (run_dirs, train, test))
+    columns = (value.split(",") for value in (runs, training, test))
     rows = [measured(*paths, lines, rounds) for paths in zip(*columns, strict=True)]
     print(of_rows(rows, left=1))
     results.save(output, rows, ("tensorflow", "keras", "sacrebleu"))

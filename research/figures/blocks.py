@@ -190,6 +190,14 @@ OWN: dict[str, Renderer] = {
             **{"seconds_text": "text", "seconds_emoji": "emoji"},
         },
     ),
+    "terms": fields_of(
+        "terms",
+        {
+            **{"run": "model", "lines": "lines", "terms": "terms"},
+            **{"present_without": "present without `--terms`, %", "present_with": "with, %"},
+            **{"bleu_without": "BLEU without", "bleu_with": "with", "time": "time, ratio"},
+        },
+    ),
     "language_models": lambda: of_rows(rows_of("language_models"), left=1),
     "layer_complexity": lambda: of_rows(
         read("layer_complexity")["fitted"],
