@@ -29,7 +29,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
     r"^(\d+%, \d+/)?\d+, .* (updates|sentences)/s, "
-    r"|^(warning: |average \d+: |cut to |output |several lines|numbers differ)"
+    r"|^(warning: |average \d+: |cut to |output |several lines|numbers differ|words that )"
 )
 
 
@@ -407,7 +407,7 @@ def test_given_translations_are_scored(run, tmp_path):
 
 @pytest.mark.parametrize("other", ["prefixes", "n_best_output", "scores_output"])
 def test_scoring_refuses_options_of_translating(run, other):
-    message = r"--score_target translates nothing\. Leave out --prefixes, --n_best_output and"
+    message = r"--score_target translates nothing\. Leave out --prefixes, --terms, --n_best_output"
     with pytest.raises(InputError, match=message):
         translate.main(str(run), score_target="a", **{other: "b"})
 

@@ -30,6 +30,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 KIT = ROOT / "export" / "serving"
 NAME = "translator"
+TERMS = "twenty\tZwanzig\none\tEins"
 TEXTS = [
     b"twenty-one",
     b"",
@@ -47,7 +48,13 @@ def requests(served):
     model = saved_model_pb2.SavedModel.FromString((served / "saved_model.pb").read_bytes())
     signatures = model.meta_graphs[0].signature_def
     return [
-        (name, {key: texts[i:] + texts[:i] for i, key in enumerate(sorted(signature.inputs))})
+        (
+            name,
+            {
+                key: texts[i:] + texts[:i] if key != "terms" else [TERMS] * len(texts)
+                for i, key in enumerate(sorted(signature.inputs))
+            },
+        )
         for name, signature in sorted(signatures.items())
         if not name.startswith("__")  # an initialisation op
         for texts in (TEXTS, TEXTS[:1])
@@ -57,8 +64,8 @@ def requests(served):
 # The expected outputs: those of the exported translator.
 
 
-def serving_default(translator, text, prefix=None):
-    found = translator(text, prefix)
+def serving_default(translator, text, prefix=None, terms=None):
+    found = translator(text, prefix, terms=terms)
     return {
         "translation": [translation.text for translation in found],
         "score": [translation.score for translation in found],
@@ -69,11 +76,10 @@ def serving_default(translator, text, prefix=None):
     }
 
 
-def n_best(translator, text, prefix=None):
+def n_best(translator, text, prefix=None, terms=None):
     fill = [Translation("", NEG_INF)] * translator.config.num_hypotheses
-    found = [
-        (row + fill)[: translator.config.num_hypotheses] for row in translator.n_best(text, prefix)
-    ]
+    rows = translator.n_best(text, prefix, terms=terms)
+    found = [(row + fill)[: translator.config.num_hypotheses] for row in rows]
     return {
         "translations": [[translation.text for translation in row] for row in found],
         "scores": [[translation.score for translation in row] for row in found],

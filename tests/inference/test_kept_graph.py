@@ -245,7 +245,7 @@ def test_a_prefix_stays_in_python_and_in_the_graph(run):
             assert prediction.text.startswith(prefix.rstrip())
             counts = Counter(spans(prediction.text))
             assert counts["{a}"] == counts["<b>"] == counts["</b>"] == 1
-    columns = {"prefix": prefixes}
+    columns = {"prefix": prefixes, "terms": [""] * len(texts)}
     given = [tf.constant(columns[kind.name]) for kind in translator.graph().inputs]
     outputs = translator.graph().n_best(tf.constant(texts), *given)["translations"].numpy()
     in_graph = [[text.decode() for text in row if text] for row in outputs]

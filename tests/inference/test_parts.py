@@ -124,8 +124,9 @@ def test_a_tag_counts_for_all_sentences(tagged):
     assert in_text[0].text == "\n".join(expected)
     assert splitting(["\n".join(sentences)], target_tags=[">>nld<<"]) == in_text
     graph = splitting.graph()
-    text, tag = tf.constant(["\n".join(sentences)]), tf.constant([">>nld<<"])
-    outputs = graph.predict(text, tf.constant([""]), tag)
+    columns = {"target_tag": [">>nld<<"]}
+    given = [tf.constant(columns.get(kind.name, [""])) for kind in graph.inputs]
+    outputs = graph.predict(tf.constant(["\n".join(sentences)]), *given)
     assert outputs["translation"].numpy()[0].decode() == in_text[0].text
 
 

@@ -142,5 +142,5 @@ def test_each_token_belongs_to_the_word_of_its_characters(tokenizer, text, end):
 def test_predictors_of_other_texts_refuse_the_option(run):
     translator = Translator.from_run(run)
     options = replace(translator.config, word_probabilities=True)
-    with pytest.raises(InputError, match=r"needs a translator, and this run predicts with a Text"):
+    with pytest.raises(InputError, match=r"decode.word_probabilities is for translators"):
         TextPredictor(translator.model, translator.codec, options)

@@ -174,7 +174,8 @@ def test_the_demo_keeps_spans_on_request(run):
 
 
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):
-    assert model.fields == {"prefix": Field("Start of each translation", "prefixes", ())}
+    assert model.fields["prefix"] == Field("Start of each translation", "prefixes", ())
+    assert model.fields["terms"].has_lines
     saved, options = SavedModel(readers_folder / "served" / "mine" / "1"), (("prefix", "zw"),)
     assert saved.fields == model.fields
     expected = Translator.from_run(run, num_hypotheses=2).n_best(TEXTS, ["zw"] * len(TEXTS))

@@ -15,7 +15,8 @@ def encode_terms(graph: Any, text: tf.Tensor, terms: tf.Tensor) -> tf.RaggedTens
     """The terms (B,) that apply to strings (B,) without tags, for a `SearchGraph`: `Problem.terms`.
 
     A term counts as often as its source stands in the text outside of kept spans. A term is left
-    out if its target has a kept span or a character that the vocabulary does not have.
+    out if its target has a kept span or a character that the vocabulary does not have, and so are
+    the last terms of a text, if all have more than `max_source_length` tokens.
     """
 
     def encoded() -> tf.RaggedTensor:
@@ -30,8 +31,12 @@ def encode_terms(graph: Any, text: tf.Tensor, terms: tf.Tensor) -> tf.RaggedTens
             tf.boolean_mask(x, possible) for x in (matches.text_of, matches.targets)
         )
         forms = _forms(target, targets, tf.ragged.boolean_mask(ids, possible))
-        size = tf.shape(text, tf.int64)[0]
-        counts = tf.math.unsorted_segment_sum(forms.row_lengths(), text_of, size)
+        size, sizes = tf.shape(text, tf.int64)[0], forms.row_lengths()
+        before = tf.cumsum(tf.math.unsorted_segment_sum(sizes, text_of, size), exclusive=True)
+        fits = tf.cumsum(sizes) - tf.gather(before, text_of) <= graph.max_source_length
+        forms = tf.ragged.boolean_mask(forms, fits)
+        counts = tf.where(fits, sizes, 0)
+        counts = tf.math.unsorted_segment_sum(counts, text_of, size)
         return tf.RaggedTensor.from_row_lengths(forms.flat_values, counts, validate=False)
 
     def nothing() -> tf.RaggedTensor:

@@ -42,16 +42,16 @@ def test_tabs_divide_a_line_into_the_inputs_of_a_signature(
     client, interface, stand_in, translator, command
 ):
     options = ("--server", getattr(stand_in, interface), "--model", NAME)
-    options += ("--signature", "with_inputs", "--inputs", "text,prefix")
-    code, output, _ = command(client, *options, stdin=b"one\tzwei\nthree\ntwenty\t\n")
+    options += ("--signature", "with_inputs", "--inputs", "text,prefix,terms")
+    code, output, _ = command(client, *options, stdin=b"one\tzwei\nthree\ntwenty\t\t\n")
     assert code == 0
     expected = translator(["one", "three", "twenty"], ["zwei", "", ""])
     rows = [json.loads(line)["translation"] for line in output.splitlines()]
     assert rows == [each.text for each in expected]
     assert rows[0].startswith("zwei")
-    code, _, error = command(client, *options, stdin=b"one\ta\tb\n")
+    code, _, error = command(client, *options, stdin=b"one\ta\tb\tc\n")
     assert code == 1
-    assert "expected at most 2 columns in a line" in error
+    assert "expected at most 3 columns in a line" in error
 
 
 @pytest.mark.parametrize(("client", "interface"), CLIENTS)
