@@ -180,15 +180,6 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
-    "decoded_again": fields_of(
-        "decoded_again",
-        {
-            **{"run": "model", "text": "text", "beam": "beam", "fault": "fault", "lines": "lines"},
-            **{"way": "way", "mended": "without a fault then", "chrf_before": "chrF before"},
-            **{"chrf_after": "chrF after"},
-        },
-        left=2,
-    ),
     "kept_spans": fields_of(
         "kept_spans",
         {

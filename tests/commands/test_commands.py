@@ -595,6 +595,7 @@ def test_variables_are_stored_once(run, saved_model):
     assert 4 * parameters <= stored <= 4 * parameters * 1.05 + 30_000
 
 
+@pytest.mark.slow
 def test_a_wrong_export_is_refused_and_removed(run, tmp_path, monkeypatch):
     """The SavedModel has another length limit than the translator."""
     from tf_transformer import tasks

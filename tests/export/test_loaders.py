@@ -30,7 +30,7 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 KIT = ROOT / "export" / "serving"
 NAME = "translator"
-TERMS = "twenty\tZwanzig\none\tEins"
+TERMS = b"twenty\tZwanzig\none\tEins"
 TEXTS = [
     b"twenty-one",
     b"",
@@ -222,6 +222,7 @@ PARAGRAPHS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loader", [LOADERS[0], LOADERS[1]], ids=lambda loader: loader.__name__)
 def test_loaders_divide_texts_as_the_translator(loader, translator, tmp_path, request):
     options = replace(translator.config, split="sentences", split_language="en")

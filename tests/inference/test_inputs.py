@@ -39,6 +39,7 @@ def with_graph(translator, graph):
     return kind(translator.model, translator.codec, translator.config)
 
 
+@pytest.mark.slow
 def test_an_input_needs_a_record_alone(plain, tmp_path):
     other = with_graph(plain, WithSuffixes)
     suffixes, prefixes = ["-one", "", "two"], ["", "z", ""]

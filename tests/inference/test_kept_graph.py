@@ -296,6 +296,7 @@ def test_joined_outputs_of_parts_keep_the_spans_and_the_nesting_of_the_whole_tex
         assert tags_parse(result), (source, joined, result)
 
 
+@pytest.mark.slow
 def test_divided_texts_keep_their_spans_in_python_and_in_an_export(run, tmp_path):
     rng = random.Random(0)
     translator = Translator.from_run(run, keep="common", split="sentences", beam_size=1)

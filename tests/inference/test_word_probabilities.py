@@ -54,6 +54,7 @@ def test_a_text_that_is_copied_is_certain(run):
     assert [x.decode() for x in of_copies(tf.constant(texts)).numpy()] == ["", "1 1 1", "1"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_an_export_gives_the_same(run, tmp_path, jit_compile):
     translator = Translator.from_run(run, batch_size=2, **SEARCHES["beam"], **WORDS)
@@ -81,6 +82,7 @@ def same_in_an_export(translator, texts, folder):
     return rows
 
 
+@pytest.mark.slow
 def test_the_words_of_parts_follow_each_other(run, tmp_path):
     options = {**SEARCHES["beam"], "word_probabilities": True}
     sentences = ["Twenty-one.", "Seven! "]
