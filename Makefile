@@ -1,5 +1,5 @@
 # make demo      from a fresh clone to an exported translator; TRAIN_OPTIONS: more options of train.py
-# make test      the tests of a change, about 15 minutes on two cores
+# make test      the tests of a change, about 20 minutes on two cores
 # make test-benchmarks  the tests of benchmarks/ and of the tables on pages
 # make test-jax, test-torch  the Keras-only tests on Keras' other backends
 # make test-browser  the pages in Chromium

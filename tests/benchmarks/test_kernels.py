@@ -18,7 +18,8 @@ PROBES = [*kernel_probes.probes(small=True)]
 
 def test_every_kernel_has_a_pair():
     forms = {name for name, form in kernels.PLAIN._asdict().items() if callable(form)}
-    assert {work.kernel for work in KERNELS} == forms
+    # A gather has its tuned form in the steps of a search alone, for fewer operations.
+    assert {work.kernel for work in KERNELS} == forms - {"gather"}
 
 
 def test_every_threshold_has_a_probe():

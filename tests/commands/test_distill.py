@@ -54,6 +54,7 @@ def options(**given):
     return [f"--{name}={value}" for name, value in (SHORT | given).items()]
 
 
+@pytest.mark.slow
 def test_a_student_is_trained_on_the_text_of_its_teacher_and_compared(teacher, tmp_path, capfd):
     small, words = tmp_path / "small", ["--teacher", teacher, "--run_dir", tmp_path / "small", *ANY]
     words += options(**{"model.num_decoder_layers": 2, "decode.beam_size": 1})

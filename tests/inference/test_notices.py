@@ -72,6 +72,7 @@ ANY = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(st.lists(st.tuples(ANY.map("".join), ANY.map("".join)), max_size=5))
 def test_the_notices_of_a_text_do_not_depend_on_the_others_beside_it(pairs):
@@ -84,6 +85,7 @@ def test_the_notices_of_a_text_do_not_depend_on_the_others_beside_it(pairs):
         assert alone.numpy().tolist() == [of_pair]
 
 
+@pytest.mark.slow
 def test_all_predictions_of_all_translators_have_the_notices_of_their_text(run, tmp_path):
     """A text is longer than the training text or not."""
     options = {"num_hypotheses": 3, "beam_size": 3, "max_source_length": 12, "max_length": 4}
