@@ -54,6 +54,7 @@ def trained(models, kind, folder):
     return folder
 
 
+@pytest.mark.slow
 def test_a_model_for_each_side_trains_translates_and_is_saved(models, tmp_path):
     run = Run.load(trained(models, "separate", tmp_path / "run"))
     assert run.config.data.vocabulary_size == max(run.codec.sizes) < 310

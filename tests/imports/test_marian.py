@@ -531,6 +531,7 @@ def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
     assert outputs["in"] == outputs["tagged"]
 
 
+@pytest.mark.slow
 def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_path):
     plain = Translator.from_run(imported)
     plain.save(tmp_path / "1")
@@ -581,6 +582,7 @@ def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
         model([">>eng<< a"])
 
 
+@pytest.mark.slow
 def test_punctuation_of_the_training_texts_is_an_option(imported, tagged, tmp_path):
     """The SavedModel has the option and the tag."""
     plain, opus = tagged, Translator.from_run(imported, target_tag=">>nld<<", punctuation="opus")

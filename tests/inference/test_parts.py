@@ -179,6 +179,7 @@ def test_progress_counts_texts(splitting):
     assert sum(tokens for _, tokens in calls) > 0
 
 
+@pytest.mark.slow
 def test_the_saved_model_gives_the_same(splitting, tmp_path):
     splitting.save(tmp_path / "1")
     saved, found = Translator.load(tmp_path / "1").n_best(TEXTS), splitting.n_best(TEXTS)
