@@ -158,7 +158,8 @@ def rank_with_terms(
 ) -> Extensions:
     """The 2W best extensions of the hypotheses of a sentence, from all banks.
 
-    The arguments are as in `rank_together`. A phrase goes on with any token, excluded or not.
+    The arguments are those of `rank_together`. The next token of a phrase is allowed even if it is
+    excluded elsewhere.
     """
     beam_size, size = logits.shape[1:]
     ranked = rank_next(logits, beam_size + 1, so_far, options)
