@@ -4,6 +4,7 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, Literal, NoReturn
 
 from tf_transformer.config.option import (
+    at_least_one,
     check,
     free,
     inherited,
@@ -41,6 +42,11 @@ class Corpus:
         reverse: translate a tfds corpus from the second language of the pair to the first.
         data_dir: folder of the prepared corpora of tfds; empty: the default of TFDS.
         pairs: pairs in the train split of a generated corpus; 0: 40,000.
+        weight: how often an epoch has each pair, for one of several training corpora. 2: twice.
+            0.5: in every second epoch. All pairs of a corpus are seen equally often.
+        tag: a token that is put before each source text, such as >>de<<. It tells the model which
+            target language or kind of text to write.
+        limit: pairs that are read, from the start of the corpus; 0: all.
     """
 
     source: LocalPath = ""
@@ -53,6 +59,9 @@ class Corpus:
     reverse: bool = False
     data_dir: PathOrAddress = ""
     pairs: int = free(0, not_negative)
+    weight: float = free(1.0, positive)
+    tag: str = ""
+    limit: int = free(0, not_negative)
 
     def __post_init__(self) -> None:
         check(self, "corpus")
@@ -70,8 +79,9 @@ class Corpus:
 
     def __repr__(self) -> str:
         """The fields that are given."""
-        given = {name: value for name in self.__match_args__ if (value := getattr(self, name))}
-        return f"Corpus({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        values = ((option, getattr(self, option.name)) for option in fields(self))
+        given = (f"{option.name}={value!r}" for option, value in values if value != option.default)
+        return f"Corpus({', '.join(given)})"
 
 
 @dataclass(frozen=True)
@@ -198,6 +208,9 @@ class DataConfig:
         corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
             {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
         valid_corpora: corpora of the validation text; empty: held out from the training text.
+        temperature: raises the weights of small corpora, so that a corpus of n pairs has a share of
+            n^(1/temperature). An epoch has each pair of the largest corpus once, and pairs of
+            smaller ones more often. 1: no change. 5 is usual for many languages.
         folder: folder for relative paths of text files. Empty: the working folder, then the folder
             in the environment variable TF_TRANSFORMER_DATA.
         origin: where a user can get the files; the error for a missing file says this.
@@ -254,6 +267,7 @@ class DataConfig:
 
     corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
     valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    temperature: float = free(1.0, at_least_one)
     folder: LocalPath = free("", on_resume="known_text")
     origin: str = free("", on_resume="free")
     source_language: str = inherited("en", on_resume="known_text")

@@ -3,19 +3,22 @@
 import glob
 import itertools
 import os
+import pathlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.readers import Languages, kind_of, open_corpus
+from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
+from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import check_file, split_paths
+from tf_transformer.text.normalization import is_blank
+from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
@@ -94,17 +97,29 @@ def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
 
 def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
     """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
-    streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
-    if len(streams) == 1:
-        return streams[0]
+    streams = (open_corpus(corpus, fields, data).stream(fields) for corpus in corpora)
+    names, weights, tags = labels(corpora), [x.weight for x in corpora], [x.tag for x in corpora]
+    parts = list(map(Part, names, streams, weights, tags))
+    if len(parts) == 1 and not parts[0].tag:
+        return parts[0].stream
+    return ExampleStream.joined(parts)
 
-    def start(skipped: Counter[str]) -> Iterator[Texts]:
-        return itertools.chain.from_iterable(part.start(skipped) for part in streams)
 
-    def identify() -> str:
-        return "corpora " + "; ".join(part.identity for part in streams)
+def labels(corpora: Sequence[Corpus]) -> list[str]:
+    """Short names of corpora, such as train.en-de, each of which is different."""
+    names, counts = [_label(corpus) for corpus in corpora], Counter[str]()
+    for place, name in enumerate(names):
+        counts[name] += 1
+        names[place] += f" #{counts[name]}" * (counts[name] > 1)
+    return names
 
-    return ExampleStream(tuple(fields), start, identify)
+
+def _label(corpus: Corpus) -> str:
+    files = [COMPRESSED.sub("", pathlib.Path(x).name) for x in (corpus.source, corpus.target) if x]
+    if not files:
+        return pathlib.Path(corpus.path).name or corpus.name or corpus.format
+    (stem, _, source), (other, _, target) = (file.rpartition(".") for file in files)
+    return f"{stem}.{source}-{target}" if stem and stem == other else "-".join(files)
 
 
 def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[list[str]]:
@@ -114,7 +129,10 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
         if source and target and data.target_language != SEVERAL:
             data = replace(data, source_language=source, target_language=target)
         _require_one_target([*training_corpora(data), corpus], data)
-    return open_corpus(corpus, fields, data).texts()
+    first, *others = open_corpus(corpus, fields, data).texts()
+    if corpus.tag:
+        first = [text if is_blank(text) else f"{corpus.tag} {text}" for text in first]
+    return [first, *others]
 
 
 def check(data: DataConfig) -> None:
@@ -140,7 +158,14 @@ def check(data: DataConfig) -> None:
 
 
 def check_corpus(corpus: Corpus) -> None:
-    """Raises an `InputError` if a file of a corpus cannot be opened, or if a package is missing."""
+    """Raises an `InputError` if a file of a corpus cannot be opened, or if a package is missing.
+
+    Also for a tag that is not of the form of tags.
+    """
+    if corpus.tag and not TAG.fullmatch(corpus.tag):
+        raise InputError(
+            f"the tag of {_name(corpus)} must be like >>de<<, without spaces, got {corpus.tag!r}."
+        )
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
     kind_of(corpus).check()
@@ -169,6 +194,8 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
     for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
         is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
+        if corpus.tag != other.tag:  # it says the target language
+            continue
         if is_opposite if is_guess else differ(pair[1:], later[1:]):
             names = _name(corpus), _name(other)
             if names[0] == names[1]:

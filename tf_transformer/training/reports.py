@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 from tqdm import tqdm
 
+from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.mixture import Mixture
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
 from tf_transformer.files.writing import write_whole
@@ -138,8 +140,59 @@ class MetricsLog:
         shown = (
             f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"
             for name, value in metrics.items()
+            if "/" not in name
         )
-        tqdm.write(f"update {step}: {', '.join(shown)}")
+        tqdm.write(f"update {step}: {', '.join(shown)}{_of_corpora(metrics)}")
+
+
+def _of_corpora(metrics: Mapping[str, float]) -> str:
+    """The metrics of single corpora, whose names are like seen/a.en-de, as a table."""
+    rows: dict[str, dict[str, str]] = {}
+    for full_name, value in metrics.items():
+        name, _, corpus = full_name.partition("/")
+        if corpus:
+            rows.setdefault(corpus, {})[name] = (
+                f"{value:,.0f}" if name == "seen" else f"{value:.4g}"
+            )
+    return table(rows)
+
+
+def exposure_plan(text: BatchSampler, batches: int) -> str:
+    """How often a training run of so many batches will see each of several corpora, as a table."""
+    if not isinstance(text.store, Mixture):
+        return ""
+    return table(
+        {
+            corpus.name: {
+                "weight": f"{corpus.weight:.3g}",
+                "pairs": f"{corpus.pairs:,}",
+                "distinct": f"{corpus.distinct:,}",
+                "will see": f"{corpus.seen:,.0f}",
+                "per distinct pair": f"{corpus.per_pair:.1f}",
+            }
+            for corpus in text.store.exposure(batches / len(text))
+        }
+    )
+
+
+def table(rows: Mapping[str, Mapping[str, str]]) -> str:
+    """Lines of aligned columns, each after a newline, one for each name; "" without rows.
+
+    Example:
+        >>> print(table({"a.en-de": {"pairs": "1,000"}, "b.en-de": {"pairs": "20", "loss": "1.5"}}))
+        <BLANKLINE>
+          corpus   pairs  loss
+          a.en-de  1,000
+          b.en-de     20   1.5
+    """
+    if not rows:
+        return ""
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    cells = [["corpus", *columns]]
+    cells += [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in cells)
+    return "".join(f"\n  {'  '.join(row).rstrip()}" for row in aligned)
 
 
 def _line(row: Mapping[str, float | None]) -> str:

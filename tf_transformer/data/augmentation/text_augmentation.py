@@ -17,6 +17,7 @@ from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
+from tf_transformer.text.target_tag import split_tag
 
 MOST_JOINED = 4  # sentences on a line
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
@@ -107,19 +108,32 @@ class TextAugmentation:
         texts = dict(zip(members, self._decoded(examples, members), strict=True))
         pairs: dict[int, Pair] = {}
         for i in changed:
-            parts = [pair for member in groups[i] if (pair := texts[member])]
-            if len(parts) == len(groups[i]):
+            known = [pair for member in groups[i] if (pair := texts[member])]
+            sources = [split_tag(source, self._tags) for source, _ in known]
+            tags = {tag for tag, _ in sources}
+            if len(known) == len(groups[i]) and len(tags) == 1:
+                parts = [(text, pair[1]) for (_, text), pair in zip(sources, known, strict=True)]
                 pair = typography.one_line(parts, rng) if len(parts) > 1 else parts[0]
                 for (change, _), chosen in zip(self._changes, drawn, strict=True):
                     pair = change(pair, rng) if chosen[i] else pair
-                pairs[i] = pair
+                (tag,) = tags
+                pairs[i] = f"{tag} {pair[0]}" if tag else pair[0], pair[1]
         return self._with_new(examples, groups, pairs)
+
+    @functools.cached_property
+    def _tags(self) -> Mapping[str, int]:
+        """The ids of the tags that a source may start with. No change concerns them."""
+        return self.codec[FIELDS[0]].tags
 
     def _decoded(self, examples: TokenExamples, indices: Sequence[int]) -> list[Pair | None]:
         """The texts of examples; None for an example whose text does not have its ids."""
         taken = examples.taken(np.array(indices, int))
         rows = {name: [row.tolist() for row in taken[name].split()] for name in FIELDS}
         texts = {name: [self.codec.decode(name, row) for row in rows[name]] for name in FIELDS}
+        tags = {token: f"{tag} " for tag, token in self._tags.items()}
+        if tags:
+            sources = zip(rows[FIELDS[0]], texts[FIELDS[0]], strict=True)
+            texts[FIELDS[0]] = [tags.get(row[0], "") + text for row, text in sources]
         again = {name: self.codec.encode_batch(name, texts[name]) for name in FIELDS}
         return [
             pair if all(again[name][i] == rows[name][i] for name in FIELDS) else None
