@@ -45,7 +45,8 @@ class Corpus:
         weight: how often an epoch has each pair, for one of several training corpora. 2: twice.
             0.5: in every second epoch. All pairs of a corpus are seen equally often.
         tag: a token that is put before each source text, such as >>de<<. It tells the model which
-            target language or kind of text to write.
+            target language to write, or where the text comes from. language: the tag of the
+            target language of the corpus.
         limit: pairs that are read, from the start of the corpus; 0: all.
     """
 
@@ -334,6 +335,12 @@ class DataConfig:
                 "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
             )
         corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
+        for corpus in (*corpora[: len(corpora) == 1], *valid):
+            if corpus.weight != 1:
+                raise InputError(
+                    f"the weight {corpus.weight:g} is for one of several training corpora, beside "
+                    f"which it counts. Leave it out of {corpus}."
+                )
         if valid and not corpora:
             raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
         if not corpora and short.generated_pairs != GENERATED_PAIRS:

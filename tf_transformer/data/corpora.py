@@ -23,6 +23,7 @@ from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
 LANGUAGES = ("data.source_language", "data.target_language")  # options, a direction
+OWN_LANGUAGE = "language"  # as the tag of a corpus: the tag of its target language
 SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 VARIABLE = "TF_TRANSFORMER_DATA"  # of the environment, with the data folder
@@ -128,6 +129,7 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
         source, target = languages(data)
         if source and target and data.target_language != SEVERAL:
             data = replace(data, source_language=source, target_language=target)
+        corpus = _with_tag(corpus, data)
         _require_one_target([*training_corpora(data), corpus], data)
     first, *others = open_corpus(corpus, fields, data).texts()
     if corpus.tag:
@@ -162,9 +164,10 @@ def check_corpus(corpus: Corpus) -> None:
 
     Also for a tag that is not of the form of tags.
     """
-    if corpus.tag and not TAG.fullmatch(corpus.tag):
+    if corpus.tag not in ("", OWN_LANGUAGE) and not TAG.fullmatch(corpus.tag):
         raise InputError(
-            f"the tag of {_name(corpus)} must be like >>de<<, without spaces, got {corpus.tag!r}."
+            f"the tag of {_name(corpus)} must be like >>de<<, without spaces, or {OWN_LANGUAGE}, "
+            f"got {corpus.tag!r}."
         )
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
@@ -174,13 +177,46 @@ def check_corpus(corpus: Corpus) -> None:
 def with_languages(data: DataConfig) -> DataConfig:
     """Adds the languages that the data of a corpus name, as with TFDS, to the options.
 
-    Two corpora of training and validation text with different target languages are an `InputError`.
+    Writes the tags that `OWN_LANGUAGE` stands for. Two corpora of training and validation text with
+    different target languages and the same tag, or none, are an `InputError`.
     """
     for corpus in training_corpora(data):
         if pair := kind_of(corpus).stored_languages(corpus):
             data = replace(data, source_language=pair[0], target_language=pair[1])
+    data = replace(
+        data,
+        corpora=tuple(_with_tag(corpus, data) for corpus in data.corpora),
+        valid_corpora=tuple(_with_tag(corpus, data) for corpus in data.valid_corpora),
+    )
     _require_one_target([*training_corpora(data), *validation_corpora(data)], data)
+    _require_trained_tags(data)
     return data
+
+
+def _with_tag(corpus: Corpus, data: DataConfig) -> Corpus:
+    """A corpus with the tag of its target language, if its tag is `OWN_LANGUAGE`."""
+    if corpus.tag != OWN_LANGUAGE:
+        return corpus
+    target = _two_languages(corpus, data)[1]
+    if target in (None, SEVERAL):
+        raise InputError(
+            f"the target language of {_name(corpus)} is not known, so it has no tag. Give the tag "
+            "itself, like >>de<<, or name the language by the file's ending, columns, or "
+            "data.target_language."
+        )
+    return replace(corpus, tag=f">>{target}<<")
+
+
+def _require_trained_tags(data: DataConfig) -> None:
+    """Raises an `InputError` if validation text has other tags than the training text."""
+    trained = {corpus.tag for corpus in training_corpora(data)}
+    for corpus in data.valid_corpora if data.target_language != SEVERAL else ():
+        if corpus.tag not in trained:
+            tags = ", ".join(tag or "no tag" for tag in sorted(trained))
+            raise InputError(
+                f"the validation text {_name(corpus)} has {corpus.tag or 'no tag'}, but the "
+                f"training text has {tags}. Give both the same, for example tag: {OWN_LANGUAGE}."
+            )
 
 
 def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
@@ -204,8 +240,10 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
                 f"{names[0]} goes from {pair[0]} to {pair[1]}, but {names[1]} from {later[0]} to "
                 f"{later[1]}. A run has one target language. Swap the sides of a corpus by source "
                 "and target, columns or reverse; set data.source_language and "
-                "data.target_language; or leave a corpus out. If each source text says its target "
-                f"language, as by a tag, give data.target_language {SEVERAL}."
+                "data.target_language; or leave a corpus out. For one model of several directions, "
+                f"give each corpus tag: {OWN_LANGUAGE}, which puts a tag such as >>de<< before its "
+                "sources. If the texts have tags themselves, give data.target_language "
+                f"{SEVERAL}."
             )
 
 
@@ -250,12 +288,18 @@ def _name(corpus: Corpus) -> str:
 
 
 def languages(data: DataConfig) -> Languages:
-    """Returns the languages of the first training corpus whose languages are known."""
-    for corpus in training_corpora(data):
-        pair = languages_of(corpus, data)
-        if any(pair) and not _is_guess(corpus, data):
-            return pair
-    return UNKNOWN
+    """Returns the languages of the first training corpus whose languages are known.
+
+    If corpora have different tags, a side with several languages is unknown.
+    """
+    corpora = training_corpora(data)
+    known = [corpus for corpus in corpora if not _is_guess(corpus, data)]
+    pairs = [pair for corpus in known if any(pair := languages_of(corpus, data))]
+    if len({corpus.tag for corpus in corpora}) == 1:
+        return pairs[0] if pairs else UNKNOWN
+    sides = (set(side) - {None} for side in zip(UNKNOWN, *pairs, strict=True))
+    source, target = (side.pop() if len(side) == 1 else None for side in sides)
+    return source, target
 
 
 def run_languages(config: Config) -> Languages:

@@ -110,6 +110,12 @@ class ExampleStream:
         """The tags of the corpora, sorted."""
         return sorted({part.tag for part in self.parts if part.tag})
 
+    @property
+    def tagged(self) -> Iterable[Texts]:
+        """The examples with the tags of their corpora, as a model reads them."""
+        parts = (part.tagged for part in self.parts)
+        return itertools.chain.from_iterable(parts) if self.parts else self
+
     @functools.cached_property
     def identity(self) -> str:
         """A text that identifies the content. It does not depend on where the texts are stored."""

@@ -98,7 +98,7 @@ class TextAugmentation:
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
         rng = np.random.default_rng((self.seed, number, 5))
-        groups = joined(examples, self.rates.join, self.max_length, rng)
+        groups = joined(examples, self.rates.join, self.max_length, rng, list(self._tags.values()))
         drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
         is_drawn = np.any(drawn, axis=0) if drawn else np.zeros(len(groups), bool)
         changed = [i for i, group in enumerate(groups) if len(group) > 1 or is_drawn[i]]
@@ -110,13 +110,12 @@ class TextAugmentation:
         for i in changed:
             known = [pair for member in groups[i] if (pair := texts[member])]
             sources = [split_tag(source, self._tags) for source, _ in known]
-            tags = {tag for tag, _ in sources}
-            if len(known) == len(groups[i]) and len(tags) == 1:
+            if len(known) == len(groups[i]):
                 parts = [(text, pair[1]) for (_, text), pair in zip(sources, known, strict=True)]
                 pair = typography.one_line(parts, rng) if len(parts) > 1 else parts[0]
                 for (change, _), chosen in zip(self._changes, drawn, strict=True):
                     pair = change(pair, rng) if chosen[i] else pair
-                (tag,) = tags
+                tag = sources[0][0]
                 pairs[i] = f"{tag} {pair[0]}" if tag else pair[0], pair[1]
         return self._with_new(examples, groups, pairs)
 
@@ -163,25 +162,35 @@ class TextAugmentation:
 
 
 def joined(
-    examples: TokenExamples, rate: float, max_length: int, rng: np.random.Generator
+    examples: TokenExamples,
+    rate: float,
+    max_length: int,
+    rng: np.random.Generator,
+    tags: Sequence[int] = (),
 ) -> list[list[int]]:
     """Divides examples into groups that are joined to one line; most groups have one example.
 
-    Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
-    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`. The result has
-    the indices of the examples of each group.
+    Neighbours in a random order are joined if they start with the same id of `tags`, or none. The
+    rate is the share of the groups that have 2 to `MOST_JOINED` examples. All lengths of a joined
+    line are at most `max_length`. The result has the indices of the examples of each group.
     """
     if not rate:
         return [[i] for i in range(len(examples))]
     lengths = np.stack([examples[name].lengths for name in FIELDS]) - 1  # without the end token
-    order = rng.permutation(len(examples)).tolist()
+    sources = examples[FIELDS[0]]
+    first = sources.ids[np.cumsum(sources.lengths) - sources.lengths]
+    kinds = np.where(np.isin(first, tags), first, 0)
+    order = rng.permutation(len(examples))
+    order = order[np.argsort(kinds[order], kind="stable")].tolist()
     is_joined = rng.random(len(order)) < rate
     sizes = np.where(is_joined, rng.integers(2, MOST_JOINED + 1, len(order)), 1).tolist()
     groups: list[list[int]] = []
     start = 0
     while start < len(order):
         group = order[start : start + sizes[len(groups)]]
-        while len(group) > 1 and lengths[:, group].sum(axis=1).max() >= max_length:
+        while len(group) > 1 and (
+            lengths[:, group].sum(axis=1).max() >= max_length or kinds[group[0]] != kinds[group[-1]]
+        ):
             group.pop()
         groups.append(group)
         start += len(group)
