@@ -777,5 +777,14 @@ def test_a_tag_of_another_form_is_an_error(tmp_path):
 def test_a_weight_needs_several_training_corpora(side):
     one = Corpus("a.en", "a.de")
     lists = {"corpora": (one,), side: (dataclasses.replace(one, weight=2),)}
-    with pytest.raises(InputError, match="the weight 2 is for one of several training corpora"):
+    with pytest.raises(InputError, match="are for one of several training corpora"):
         DataConfig(**lists)
+
+
+def test_every_epoch_needs_a_corpus():
+    one, two = Corpus("a.en", "a.de", until_epoch=3), Corpus("b.en", "b.de", until_epoch=5)
+    with pytest.raises(InputError, match="no corpus is left for epoch 6 of the training"):
+        DataConfig(corpora=(one, two))
+    with pytest.raises(InputError, match="no corpus is left for epoch 4 of the training"):
+        DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=4, until_epoch=0)))
+    DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=3, until_epoch=0)))

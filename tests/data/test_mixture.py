@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.examples import Plan
 from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenExamples
@@ -26,7 +27,7 @@ def stores():
 
 
 def mixture_of(weights=WEIGHTS, shard_examples=1000, temperature=1.0) -> Mixture:
-    components = zip("abc", stores(), weights, strict=True)
+    components = zip("abc", stores(), map(Plan, weights), strict=True)
     return Mixture([Component(*each) for each in components], shard_examples, 3, temperature)
 
 
@@ -116,7 +117,7 @@ def test_a_temperature_raises_the_shares_of_small_corpora(temperature):
 def test_exposure_is_what_the_batches_hold(sampler):
     """After epochs in which each corpus has whole draws, up to rounding in each shard."""
     drawn = corpus_counts(ids_of_epochs(sampler, *range(10)))
-    for corpus, counts, size in zip(sampler.exposure(10), drawn, SIZES, strict=True):
+    for corpus, counts, size in zip(sampler.store.exposure(10), drawn, SIZES, strict=True):
         assert corpus.pairs == corpus.distinct == size
         assert corpus.seen == sum(counts)
         assert corpus.per_pair == pytest.approx(np.mean(counts))
@@ -133,7 +134,27 @@ PAIRS = st.lists(st.tuples(*[st.lists(st.integers(1, 3), min_size=1, max_size=3)
 def test_distinct_pairs_are_counted_by_both_sides(pairs):
     rows = map(IdRows.from_lists, zip(*pairs, strict=True))
     store = TokenStore.of(TokenExamples(dict(zip(("source", "target"), rows, strict=True))))
-    (corpus,) = Mixture([Component("a", store, 3.0)], 100, seed=1).exposure(2)
+    (corpus,) = Mixture([Component("a", store, Plan(3.0))], 100, seed=1).exposure(2)
     distinct = {(tuple(source), tuple(target)) for source, target in pairs}
     assert (corpus.pairs, corpus.distinct) == (len(pairs), len(distinct))
     assert corpus.per_pair == pytest.approx(6 * len(pairs) / len(distinct))
+
+
+def test_stages_have_other_corpora():
+    """Two epochs of the first two corpora, then the second and the third."""
+    plans = [Plan(1, 0, 2), Plan(0.5), Plan(3, 2)]
+    components = map(Component, "abc", stores(), plans)
+    mixture = Mixture(list(components), 1000, seed=3)
+    sampler = BatchSampler(mixture, BUDGET, 4, seed=3)
+    for epochs, expected in [((0, 1), [2, 1, 0]), ((2, 3), [0, 1, 6]), (range(6), [2, 3, 12])]:
+        drawn = corpus_counts(ids_of_epochs(sampler, *epochs))
+        assert [{*counts} for counts in drawn] == [{count} for count in expected]
+    for corpus, counts in zip(sampler.store.exposure(6), drawn, strict=True):
+        assert (corpus.seen, corpus.per_pair) == (sum(counts), counts[0])
+    sizes = [len(list(sampler.epoch(epoch))) for epoch in range(6)]
+    assert sampler.updates(1, epochs=6) == pytest.approx(sum(sizes), abs=2)
+    assert sampler.updates(1, epochs=2) == pytest.approx(sum(sizes[:2]), abs=1)
+    start = sizes[0] + sizes[1] - 3
+    skipped = first_batches(sampler, start + 8)[start:]
+    assert_same_batches(first_batches(sampler, 8, start), skipped)
+    assert mixture.whole_pass == 3

@@ -79,9 +79,17 @@ class BatchSampler:
     def _epoch_size(self, epoch: int) -> int:
         return sum(self._size(shard, epoch) for shard in range(self.store.num_shards()))
 
-    def updates(self, accumulate: int) -> int:
-        """Number of updates in an epoch, each with so many batches. Waits as `len`."""
-        return max(1, len(self) // accumulate)
+    def updates(self, accumulate: int, epochs: int = 1) -> int:
+        """Number of updates in the first epochs, each with so many batches. Waits as `len`.
+
+        The epochs of a stage count as the first one of the stage.
+        """
+        ends = [*self.store.stages[1:], epochs]
+        return sum(
+            max(1, self._epoch_size(first) // accumulate) * (min(end, epochs) - first)
+            for first, end in zip(self.store.stages, ends, strict=True)
+            if first < epochs
+        )
 
     def _size(self, shard: int, epoch: int) -> int:
         epoch = epoch if self.store.epochs_differ else 0
@@ -152,9 +160,13 @@ class BatchSampler:
         epoch, first = self._place(batches)
         return epoch + (first / self._epoch_size(epoch) if first else 0.0)
 
-    def exposure(self, epochs: float) -> list[Exposure]:
-        """How often so many epochs see each corpus; [] without a `Mixture`."""
-        return self.store.exposure(epochs) if isinstance(self.store, Mixture) else []
+    def exposure(self, batches: int) -> list[Exposure]:
+        """How often so many batches of the training see each corpus; [] without a `Mixture`.
+
+        A part of an epoch counts as this share of its examples.
+        """
+        is_mixture = isinstance(self.store, Mixture)
+        return self.store.exposure(self.epochs(batches)) if is_mixture else []
 
     def one_epoch(self) -> Iterator[Batch]:
         """Makes the batches of the first epoch, which has every example once."""

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
+from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
@@ -99,8 +99,10 @@ def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
 def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
     """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
     streams = (open_corpus(corpus, fields, data).stream(fields) for corpus in corpora)
-    names, weights, tags = labels(corpora), [x.weight for x in corpora], [x.tag for x in corpora]
-    parts = list(map(Part, names, streams, weights, tags))
+    parts = [
+        Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
+        for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
+    ]
     if len(parts) == 1 and not parts[0].tag:
         return parts[0].stream
     return ExampleStream.joined(parts)

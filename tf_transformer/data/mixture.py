@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tf_transformer.data.examples import Plan
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import TokenExamples
 
@@ -16,7 +17,7 @@ class Component(NamedTuple):
 
     name: str
     store: TokenStore
-    weight: float = 1.0  # how often an epoch has each example
+    plan: Plan = Plan()
 
 
 class Exposure(NamedTuple):
@@ -74,7 +75,13 @@ class Mixture:
     @property
     def epochs_differ(self) -> bool:
         """Whether epochs have different examples."""
-        return any(weight % 1 for weight in self.weights)
+        return len(self.stages) > 1 or any(weight % 1 for weight in self.weights)
+
+    @property
+    def stages(self) -> list[int]:
+        """The epochs from which on the training has other corpora than before; 0 is one."""
+        plans = (component.plan for component in self.components)
+        return sorted({0, *(epoch for plan in plans for epoch in plan[1:])})
 
     @functools.cached_property
     def _sizes(self) -> list[list[int]]:
@@ -88,14 +95,17 @@ class Mixture:
         pairs = list(map(sum, self._sizes))
         power = 1 - 1 / self._temperature
         return [
-            component.weight * (max(pairs) / count) ** power
+            component.plan.weight * (max(pairs) / count) ** power
             for component, count in zip(self.components, pairs, strict=True)
         ]
 
     @property
     def whole_pass(self) -> int:
         """The number of epochs after which every example has been seen."""
-        return math.ceil(1 / min(1.0, *self.weights))
+        return max(
+            component.plan.from_epoch + math.ceil(1 / min(1.0, weight))
+            for component, weight in zip(self.components, self.weights, strict=True)
+        )
 
     def num_shards(self) -> int:
         """Number of shards. Waits until all examples are tokenised."""
@@ -130,22 +140,18 @@ class Mixture:
 
     def draws(self, number: int, epoch: int) -> np.ndarray:
         """How often an epoch has each example of a shard: int array (N,)."""
-        return np.concatenate(
-            [
-                self._draws(weight, *self._bounds(place, number), (number, place), epoch)
-                for place, weight in enumerate(self.weights)
-            ]
-        )
+        places = range(len(self.components))
+        return np.concatenate([self._draws(place, number, epoch) for place in places])
 
-    def _draws(
-        self, weight: float, start: int, stop: int, part: tuple[int, int], epoch: int
-    ) -> np.ndarray:
+    def _draws(self, place: int, shard: int, epoch: int) -> np.ndarray:
         """Systematic sampling: example i is drawn where e · weight + phase(i) passes an integer."""
-        whole, fraction = divmod(weight, 1)
-        rng = np.random.default_rng((self._seed, *part, 7))
+        start, stop = self._bounds(place, shard)
+        before, after = map(self.components[place].plan.epochs, (epoch, epoch + 1))
+        whole, fraction = divmod(self.weights[place], 1)
+        rng = np.random.default_rng((self._seed, shard, place, 7))
         phases = (rng.permutation(stop - start) + rng.random()) / max(1, stop - start)
-        passed = np.floor((epoch + 1) * fraction + phases) - np.floor(epoch * fraction + phases)
-        return (whole + passed).astype(int)
+        passed = np.floor(after * fraction + phases) - np.floor(before * fraction + phases)
+        return (whole * (after - before) + passed).astype(int)
 
     def longest(self, name: str) -> int:
         """Most ids in a row of a name."""
@@ -163,9 +169,9 @@ class Mixture:
     def exposure(self, epochs: float) -> list[Exposure]:
         """How often so many epochs, maybe with a fraction, see each corpus."""
         return [
-            Exposure(component.name, weight, sum(sizes), distinct, epochs * weight * sum(sizes))
-            for component, weight, sizes, distinct in zip(
-                *(self.components, self.weights, self._sizes, self._distinct), strict=True
+            Exposure(name, weight, pairs, distinct, plan.epochs(epochs) * weight * pairs)
+            for (name, _, plan), weight, pairs, distinct in zip(
+                *(self.components, self.weights, map(sum, self._sizes), self._distinct), strict=True
             )
         ]
 

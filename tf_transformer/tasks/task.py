@@ -214,8 +214,8 @@ class Task(ABC):
                 "Use shared or separate."
             )
         if config.data.vocabularies == "shared":
-            lines = itertools.chain.from_iterable(stream)
-            return Codec(Tokenizer.train(lines, symbols=stream.tags, **options))
+            texts = itertools.chain.from_iterable(stream)
+            return Codec(Tokenizer.train(texts, symbols=stream.tags, **options))
         tokenizers = {}
         for place, field in enumerate(self.fields):
             lines = map(operator.itemgetter(place), stream)

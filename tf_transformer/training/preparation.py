@@ -218,7 +218,7 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     text: TokenStore | Mixture
     if splits.train.parts:
         components = [
-            Component(part.name, store(f"training, {part.name}", part.tagged), part.weight)
+            Component(part.name, store(f"training, {part.name}", part.tagged), part.plan)
             for part in splits.train.parts
         ]
         text = Mixture(components, SHARD_PAIRS, config.train.seed, data.temperature)

@@ -12,7 +12,6 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.data.batch_sampler import BatchSampler
-from tf_transformer.data.mixture import Mixture
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import literal
 from tf_transformer.files.writing import write_whole
@@ -159,8 +158,6 @@ def _of_corpora(metrics: Mapping[str, float]) -> str:
 
 def exposure_plan(text: BatchSampler, batches: int) -> str:
     """How often a training run of so many batches will see each of several corpora, as a table."""
-    if not isinstance(text.store, Mixture):
-        return ""
     return table(
         {
             corpus.name: {
@@ -170,7 +167,7 @@ def exposure_plan(text: BatchSampler, batches: int) -> str:
                 "will see": f"{corpus.seen:,.0f}",
                 "per distinct pair": f"{corpus.per_pair:.1f}",
             }
-            for corpus in text.store.exposure(batches / len(text))
+            for corpus in text.exposure(batches)
         }
     )
 

@@ -227,14 +227,14 @@ class _Trainer:
         train, text = self.config.train, self.data.train
         if not self.early_stopping.should_stop(train.patience):
             return False
-        return self.updater.next_batch >= text.store.whole_pass * text.updates(train.accumulate)
+        return self.updater.next_batch >= text.updates(train.accumulate, text.store.whole_pass)
 
     def _exposure(self) -> dict[str, float]:
         """How often the training has seen each of several corpora, by names in the log."""
-        text, batches = self.data.train, self.updater.next_batch * self.config.train.accumulate
+        batches = self.updater.next_batch * self.config.train.accumulate
         return {
             f"{name}/{corpus.name}": value
-            for corpus in text.exposure(text.epochs(batches))
+            for corpus in self.data.train.exposure(batches)
             for name, value in (("seen", corpus.seen), ("seen_per_distinct_pair", corpus.per_pair))
         }
 

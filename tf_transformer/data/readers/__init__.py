@@ -23,7 +23,8 @@ Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
 Languages = tuple[str | None, str | None]
 """The languages of source and target. None stands for an unknown language."""
 
-OF_EACH_FORMAT = ("format", "weight", "tag", "limit")  # fields of `Corpus` that no reader uses
+# Fields of `Corpus` that no reader uses.
+OF_EACH_FORMAT = ("format", "weight", "tag", "limit", "from_epoch", "until_epoch")
 COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 
 
