@@ -3,13 +3,16 @@
 import contextlib
 import dataclasses
 import io
+import json
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from conftest import small_config, weights_of
+from training.test_trainer import set_scores
 
 from tf_transformer import tasks
+from tf_transformer.commands import evaluate
 from tf_transformer.config import AugmentConfig, Corpus
 from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
@@ -106,6 +109,29 @@ def test_the_model_takes_the_tags_of_its_corpora(trained):
         translator([">>it<< one"])
 
 
+def test_an_evaluation_has_a_table_of_directions(trained, corpora, capsys):
+    tests = tuple(dataclasses.replace(corpus, weight=1.0, limit=5) for corpus in corpora)
+    evaluate.main(str(trained), corpora=tests, beam_size=1)
+    *table, last = capsys.readouterr().out.splitlines()
+    scores = json.loads(last)
+    assert [row.split()[0] for row in table[-3:]] == ["corpus", *NAMES]
+    for name in ("bleu", "chrf"):
+        assert scores[name] == np.mean([scores["corpora"][corpus][name] for corpus in NAMES])
+    assert scores["signature"] == scores["corpora"][NAMES[0]]["signature"]
+    evaluate.main(str(trained), corpus=tests[1], beam_size=1)
+    one = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert one == scores["corpora"][NAMES[1]]
+
+
+def test_a_test_set_without_tags_is_an_error(trained, corpora):
+    plain = dataclasses.replace(corpora[0], tag="", limit=3)
+    with pytest.raises(InputError, match=r"texts with tags \(>>de<<, >>fr<<\), but the test set"):
+        evaluate.main(str(trained), plain.source, plain.target)
+    with pytest.raises(InputError, match=r"texts with tags \(>>de<<, >>fr<<\), but the test set"):
+        evaluate.main(str(trained), corpus=plain)
+    evaluate.main(str(trained), corpus=plain, target_tag=">>fr<<", beam_size=1)
+
+
 def test_an_interrupted_run_ends_bit_for_bit_as_an_uninterrupted_one(trained, config_of, tmp_path):
     for steps in (3, 6):
         trainer.train(Run.at(tmp_path, config_of(steps=steps)))
@@ -152,10 +178,11 @@ def test_augmented_texts_keep_their_tags(config_of, tmp_path):
     assert max(len(text.split()) for text in texts) > 6, "some are joined"
 
 
-def test_patience_waits_for_a_whole_pass(config_of, corpora, tmp_path):
+def test_patience_waits_for_a_whole_pass(config_of, corpora, tmp_path, monkeypatch):
     """Each epoch has two fifths of one corpus, so three epochs have all of it."""
+    set_scores(monkeypatch, 2, *[1] * 100)
     weighted = corpora[0], dataclasses.replace(corpora[1], weight=0.4)
-    options = {"metric": "exact_match", "patience": 1, "validate_every": 4, "learning_rate": 1e-9}
+    options = {"metric": "chrf", "patience": 1, "validate_every": 4}
     config = config_of({"corpora": weighted}, steps=1000, **options)
     result = trainer.train(Run.at(tmp_path, config))
     text = preparation.prepare(Run.at(tmp_path, config), tasks.for_run(config)).train

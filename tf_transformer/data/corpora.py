@@ -18,7 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import check_file, split_paths
 from tf_transformer.text.normalization import is_blank
-from tf_transformer.text.target_tag import TAG
+from tf_transformer.text.target_tag import TAG, split_tag
 from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
@@ -137,6 +137,17 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
     if corpus.tag:
         first = [text if is_blank(text) else f"{corpus.tag} {text}" for text in first]
     return [first, *others]
+
+
+def require_tags(sources: Sequence[str], config: Config) -> None:
+    """Raises an `InputError` for test texts without tags if all training text had tags."""
+    tags = {corpus.tag for corpus in training_corpora(config.data)}
+    if "" in tags or config.decode.target_tag or any(split_tag(x, tags)[0] for x in sources):
+        return
+    raise InputError(
+        f"the model has learned from texts with tags ({', '.join(sorted(tags))}), but the test set "
+        f"has none. Give --corpus.tag {OWN_LANGUAGE}, or --target_tag with one of them."
+    )
 
 
 def check(data: DataConfig) -> None:

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.errors import InputError
+from tf_transformer.files.aligned import table
 from tf_transformer.files.reading import literal
 from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.progress_bar import ProgressBar
@@ -170,26 +171,6 @@ def exposure_plan(text: BatchSampler, batches: int) -> str:
             for corpus in text.exposure(batches)
         }
     )
-
-
-def table(rows: Mapping[str, Mapping[str, str]]) -> str:
-    """Lines of aligned columns, each after a newline, one for each name; "" without rows.
-
-    Example:
-        >>> print(table({"a.en-de": {"pairs": "1,000"}, "b.en-de": {"pairs": "20", "loss": "1.5"}}))
-        <BLANKLINE>
-          corpus   pairs  loss
-          a.en-de  1,000
-          b.en-de     20   1.5
-    """
-    if not rows:
-        return ""
-    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
-    cells = [["corpus", *columns]]
-    cells += [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in cells)
-    return "".join(f"\n  {'  '.join(row).rstrip()}" for row in aligned)
 
 
 def _line(row: Mapping[str, float | None]) -> str:
