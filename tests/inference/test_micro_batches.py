@@ -62,7 +62,7 @@ def test_rows_of_two_kinds_share_no_micro_batch(count):
     kinds = [set(is_second[batch]) for batch in rows]
     assert kinds == sorted(kinds, key=max)  # all of the first kind, then all of the second
     assert all(len(kind) == 1 for kind in kinds)
-    assert sorted(sum(rows, [])) == np.flatnonzero(lengths).tolist()
+    assert sorted(row for batch in rows for row in batch) == np.flatnonzero(lengths).tolist()
 
 
 def test_micro_batches_are_as_large_as_allowed():
