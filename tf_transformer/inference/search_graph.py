@@ -357,7 +357,8 @@ class SearchGraph(text_graph.TextGraph):
         """
         _, rest = self.codec["source"].split_tag(text)
         shape = tf.shape(predictions)
-        rows = tf.repeat(rest, shape[1]), tf.reshape(predictions, [-1])
+        texts = tf.broadcast_to(rest[:, None], shape)
+        rows = (tf.reshape(side, [-1]) for side in (texts, predictions))
         return tf.reshape(names_of(self._pair_notices(*rows), OF_PAIRS), shape)
 
     def strings_of_copies(
@@ -483,7 +484,7 @@ class SearchGraph(text_graph.TextGraph):
             if warnings is not None:  # those of the best predictions for all parts
                 columns = warnings[:, 0], parts.text_of, tf.size(parts.counts)
                 names = union_of(tf.strings.unsorted_segment_join(*columns))
-                strings[WARNINGS] = tf.repeat(names[:, None], count, axis=1)
+                strings[WARNINGS] = tf.tile(names[:, None], [1, count])
             flags = {
                 name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
                 for name, flag in flags.items()
