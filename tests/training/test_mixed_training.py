@@ -166,7 +166,8 @@ def test_a_vocabulary_of_bytes_has_no_tags(config_of, tmp_path):
 
 
 def test_augmented_texts_keep_their_tags(config_of, tmp_path):
-    config = config_of({"augment": AugmentConfig(join=0.5, upper=1.0)})
+    augment = AugmentConfig(join=0.5, upper=1.0)
+    config = config_of({"augment": augment, "bpe_dropout": 0.1})
     data = preparation.prepare(Run.at(tmp_path, config), tasks.for_run(config))
     tags = set(data.codec["source"].tags.values())
     batches = data.train.batches()

@@ -165,8 +165,9 @@ class BatchSampler:
 
         A part of an epoch counts as this share of its examples.
         """
-        is_mixture = isinstance(self.store, Mixture)
-        return self.store.exposure(self.epochs(batches)) if is_mixture else []
+        if isinstance(self.store, Mixture):
+            return self.store.exposure(self.epochs(batches))
+        return []
 
     def one_epoch(self) -> Iterator[Batch]:
         """Makes the batches of the first epoch, which has every example once."""

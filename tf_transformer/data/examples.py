@@ -216,7 +216,9 @@ class Part(NamedTuple):
     @property
     def identity(self) -> str:
         """A text that identifies the content, and what a training run makes of it."""
-        return self.tagged.identity + f" {self.plan}" * (self.plan != Plan())
+        weight, first, end = self.plan
+        plan = f" weight {weight:g} epochs {first} to {end}" * (self.plan != Plan())
+        return self.tagged.identity + plan
 
 
 def _seeded_hash(text: str, seed: int) -> int:

@@ -177,14 +177,15 @@ class Mixture:
 
 
 def _hashes(examples: TokenExamples) -> np.ndarray:
-    """A hash of the ids of each example: uint64 array (N,)."""
+    """A hash of the ids of each example, equal for equal ids in all shards: uint64 array (N,)."""
     total = np.zeros(len(examples), np.uint64)
-    for seed, rows in enumerate(examples.rows.values()):
-        rng = np.random.default_rng(seed)
+    for side, rows in enumerate(examples.rows.values()):
         ids = np.asarray(rows.ids)
-        of_id = rng.integers(2**64, size=int(ids.max()) + 1, dtype=np.uint64)
-        of_place = rng.integers(2**64, size=int(rows.lengths.max()), dtype=np.uint64) | np.uint64(1)
         starts = np.cumsum(rows.lengths) - rows.lengths
         places = np.arange(len(ids)) - np.repeat(starts, rows.lengths)
-        total += np.add.reduceat(of_id[ids] * of_place[places], starts)
+        of_id, of_place = (
+            np.random.default_rng((side, kind)).integers(2**64, size=size, dtype=np.uint64)
+            for kind, size in enumerate((int(ids.max()) + 1, int(rows.lengths.max())))
+        )
+        total += np.add.reduceat(of_id[ids] * (of_place | np.uint64(1))[places], starts)
     return total
