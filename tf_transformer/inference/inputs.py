@@ -41,6 +41,8 @@ class Input:
     has_lines: bool = False  # whether a string may have several lines
     # Whether each part of a divided text gets an input of the problem. Else the text stays whole.
     of_parts: bool = False
+    # Whether texts with an input of the problem share no batch with others: it changes the search.
+    has_own_batches: bool = False
     # From a text and a given string to an equivalent string, or an `InputError`.
     checked: Callable[[str, str], str] = lambda text, given: given
     # From a text and a prediction to a string for the check of an export.
@@ -96,6 +98,7 @@ TERMS = Input(
     label="Terms: a line for each, like car = Auto",
     has_lines=True,
     of_parts=True,
+    has_own_batches=True,
     checked=may_apply,
     example=lambda text, prediction: "\t".join(
         max(units(side), key=len, default="") for side in (text, prediction)
