@@ -44,6 +44,7 @@ class KeptSpans:
         self._graph = graph
         self._repaired = Traced(self._repair_rows, STRINGS, IDS, STRINGS, NUMBERS, rare=True)
         self._repaired_alone = Traced(self._repair_alone, STRINGS, STRINGS, rare=True)
+        self._without_tags = Traced(self._leave_out_tags, STRINGS, rare=True)
         self.pattern = pattern_of(keep)
         try:
             self.locate(tf.constant(""))
@@ -134,16 +135,20 @@ class KeptSpans:
         rows = tf.where(tf.strings.regex_full_match(text, "(?s).*<[A-Za-z/].*"))  # (R, 1)
 
         def shortened() -> tf.Tensor:
-            parts, is_span = self._divided(tf.gather_nd(text, rows))
-            spans = parts.flat_values
-            is_tag = is_span & is_paired(spans)
-            closes = is_tag & tf.strings.regex_full_match(spans, CLOSING)
-            ends = tf.pad(closes, [[1, 0]])[:-1] & tf.pad(is_tag & ~closes, [[0, 1]])[1:]
-            spans = tf.where(is_tag, "", tf.where(ends & tf.equal(spans, ""), " ", spans))
-            joined = tf.strings.reduce_join(parts.with_flat_values(spans), axis=1)
-            return tf.tensor_scatter_nd_update(text, rows, joined)
+            without_tags = self._without_tags(tf.gather_nd(text, rows))
+            return tf.tensor_scatter_nd_update(text, rows, without_tags)
 
         return tf.cond(tf.size(rows) > 0, shortened, lambda: text)
+
+    def _leave_out_tags(self, text: tf.Tensor) -> tf.Tensor:
+        """`untagged` of strings (R,), most of which have tags."""
+        parts, is_span = self._divided(text)
+        spans = parts.flat_values
+        is_tag = is_span & is_paired(spans)
+        closes = is_tag & tf.strings.regex_full_match(spans, CLOSING)
+        ends = tf.pad(closes, [[1, 0]])[:-1] & tf.pad(is_tag & ~closes, [[0, 1]])[1:]
+        spans = tf.where(is_tag, "", tf.where(ends & tf.equal(spans, ""), " ", spans))
+        return tf.strings.reduce_join(parts.with_flat_values(spans), axis=1)
 
     def _divided(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """The parts of strings (B,), string (B, None), and which of the values are spans."""
