@@ -494,8 +494,10 @@ class SearchGraph(text_graph.TextGraph):
         if self.config.split == "none":
             texts, scores, strings, flags = self._predict_whole(search, count, text, *given)
         else:
-            parts, (text, *given_parts) = self.divide(text, *given)
-            texts, scores, strings, flags = self._predict_whole(search, count, text, *given_parts)
+            parts, (text_of_parts, *given_parts) = self.divide(text, *given)
+            texts, scores, strings, flags = self._predict_whole(
+                search, count, text_of_parts, *given_parts
+            )
             warnings = strings.pop(WARNINGS, None)
             texts, scores, *joined = self.rejoin(parts, texts, scores, *strings.values())
             strings = dict(zip(strings, joined, strict=True))
