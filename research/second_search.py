@@ -131,7 +131,7 @@ class NoCopies:
 
     def facts(self, source: KerasTensor, limits: KerasTensor) -> KerasTensor:
         """The excluded ids, int32 (B, S); 0 for others."""
-        is_piece = np.isin(np.arange(max(self.pieces) + 1), self.pieces)
+        is_piece = np.isin(np.arange(max(self.pieces) + 2), self.pieces)  # the last one is not
         known = ops.minimum(source, len(is_piece) - 1)
         return ops.where(ops.take(ops.cast(is_piece, "bool"), known), source, 0)
 

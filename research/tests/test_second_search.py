@@ -20,7 +20,7 @@ def test_pieces_of_the_source_are_excluded():
     facts = ban.facts(np.array([[3, 4, 6, 2, 0]]), np.array([9]))
     log_p = np.zeros((1, 2, 7), np.float32)
     allowed = np.asarray(ban(log_p, np.zeros((1, 2, 4)), np.array(1), facts)) > -1
-    assert allowed.tolist() == [[[True, True, True, False, True, True, True]] * 2]
+    assert allowed.tolist() == [[[False, True, True, False, True, True, True]] * 2]
 
 
 def test_a_number_is_a_term_without_the_marks_around_it():

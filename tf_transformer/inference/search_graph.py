@@ -32,7 +32,7 @@ from tf_transformer.inference.word_probabilities import (
     word_probabilities,
 )
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.faults import scripts_of
+from tf_transformer.text.faults import apart, scripts_of
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.seen_words import UnseenWords
@@ -383,7 +383,7 @@ class SearchGraph(text_graph.TextGraph):
             strings.append(
                 tf.cond(
                     tf.reduce_any(is_copy),
-                    lambda: self.warnings(copied, copies),
+                    apart(lambda: self.warnings(copied, copies)),
                     lambda: tf.fill(tf.shape(copies), ""),
                 )
             )
