@@ -361,7 +361,8 @@ def test_there_are_at_most_126_options():
     """A new one needs a reason to stand beside them. Traits of imported models do not count.
 
     The last ones: `decode.split` and `split_language` for paragraphs, `keep` and
-    `keep_as` for spans, `word_probabilities`, and `second_search` for faults.
+    `keep_as` for spans, `word_probabilities`, `data.temperature` for corpora of many sizes, and
+    `second_search` for faults.
     """
     options = {
         (task if name.startswith("task.") else "", name)
