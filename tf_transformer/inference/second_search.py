@@ -32,7 +32,8 @@ class SecondSearch:
         self._graph = graph
         config = graph.whole_search.config
         shortest = min(max(0.5, config.min_length_ratio), config.max_length_ratio)
-        config = replace(config, no_repeat_ngram_size=3, min_length_ratio=shortest)
+        size = min(config.no_repeat_ngram_size or 3, 3)
+        config = replace(config, no_repeat_ngram_size=size, min_length_ratio=shortest)
         search = replace(graph.whole_search, config=config, static_shapes=False)
         self._search = Traced(lambda ids, terms: search(ids, {"terms": terms}), IDS, IDS, rare=True)
 
@@ -48,7 +49,8 @@ class SecondSearch:
 
         `fields`, int32 (B, P), are those of the `Problem` of the first search.
         """
-        graph, (batch, count) = self._graph, tf.unstack(tf.shape(drawn))
+        graph = self._graph
+        batch, count = tf.unstack(tf.shape(drawn))
         _, rest = graph.codec["source"].split_tag(text)
         faults = self._faults(rest, drawn[:, 0])
         is_faulty = tf.reduce_any(faults, axis=1)
@@ -76,8 +78,7 @@ class SecondSearch:
                 new = tf.boolean_mask(new[:, :count], fewer)
                 return tf.tensor_scatter_nd_update(old, places, new)
 
-            fields = map(mended, first, second)
-            return Hypotheses(*fields), mended(drawn, again)
+            return Hypotheses(*map(mended, first, second)), mended(drawn, again)
 
         return tf.cond(tf.reduce_any(is_faulty), search, lambda: (first, drawn))
 
