@@ -180,6 +180,15 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "second_search": fields_of(
+        "second_search",
+        {
+            **{"run": "model", "fault": "fault", "way": "way", "lines": "lines"},
+            **{"replaced": "replaced", "better": "better", "worse": "worse"},
+            **{"chrf_before": "chrF before", "chrf_after": "chrF after"},
+        },
+        left=3,
+    ),
     "kept_spans": fields_of(
         "kept_spans",
         {
