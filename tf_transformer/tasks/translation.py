@@ -52,14 +52,8 @@ class Translation(EncoderDecoderTask):
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
-        """The configuration with the languages of a TFDS corpus.
-
-        A model that learns to copy emoji reads them in place of spans.
-        """
-        decode = config.decode
-        if config.data.augment.copy:
-            decode = replace(decode, keep_as="emoji")
-        return replace(config, data=corpora.with_languages(config.data), decode=decode)
+        """The configuration with the languages of a TFDS corpus."""
+        return replace(config, data=corpora.with_languages(config.data))
 
     def text_size(self, config: Config) -> TextSize | None:
         """The size of the corpora; None for the generated corpus alone, and for GRU models."""
