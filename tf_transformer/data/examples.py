@@ -59,10 +59,9 @@ class Examples:
 
     def by_corpus(self) -> dict[str, "Examples"]:
         """The examples of each corpus by its name; "" for one corpus without a name."""
-        ends = itertools.accumulate(self.parts.values())
-        ranges = (
-            range(end - size, end) for size, end in zip(self.parts.values(), ends, strict=True)
-        )
+        sizes = self.parts.values()
+        ends = itertools.accumulate(sizes)
+        ranges = (range(end - size, end) for size, end in zip(sizes, ends, strict=True))
         return dict(zip(self.parts, map(self.take, ranges), strict=True)) or {"": self}
 
     def stream(self) -> "ExampleStream":
