@@ -6,12 +6,13 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.examples import Examples, ExampleStream, Texts
+from tf_transformer.data import rules
+from tf_transformer.data.examples import Examples, ExampleStream, Texts, reasons
 from tf_transformer.data.readers import Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
@@ -79,30 +80,50 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
     """
     check(config.data)
     data = in_folder(config.data)
-    train = stream(training_corpora(data), fields, data)
+    train = stream(training_corpora(data), fields, data, data.clean)
     if validation := validation_corpora(data):
         return train, stream(validation, fields, data).read()
-    return train.hold_out(data.held_out, config.train.seed)
+    by_target = len(fields) == 2 and data.held_out_by == "both"
+    return train.hold_out(data.held_out, config.train.seed, by_target)
 
 
 def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
     """The size of the training text, with the pairs that are held out from it for validation."""
     check(data)
     data = in_folder(data)
-    return TextSize.of(stream(training_corpora(data), fields, data))
+    return TextSize.of(stream(training_corpora(data), fields, data, data.clean))
 
 
-def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
-    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
+def stream(
+    corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig, clean: Collection[str] = ()
+) -> ExampleStream:
+    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples.
+
+    Pairs that a rule of `clean` finds are skipped and counted, by rule and corpus.
+    """
     streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
-    if len(streams) == 1:
+    if len(streams) == 1 and not clean:
         return streams[0]
+    chosen = rules.chosen(clean)
+    places = [f" in {name_of(corpus)}" if len(corpora) > 1 else "" for corpus in corpora]
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
-        return itertools.chain.from_iterable(part.start(skipped) for part in streams)
+        tests = {name: rule.start() for name, rule in chosen.items()}
+        is_empty = True
+        for part, place in zip(streams, places, strict=True):
+            for texts in part.start(skipped):
+                if tests and (found := rules.faults(tests, *texts)):
+                    skipped[f"{found[0]}{place}"] += 1
+                else:
+                    is_empty = False
+                    yield texts
+        if is_empty:
+            raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
 
     def identify() -> str:
-        return "corpora " + "; ".join(part.identity for part in streams)
+        parts = "; ".join(part.identity for part in streams)
+        named = f" without {rules.VERSION} {' '.join(chosen)}" if chosen else ""
+        return f"corpora {parts}{named}"
 
     return ExampleStream(tuple(fields), start, identify)
 
@@ -125,6 +146,7 @@ def check(data: DataConfig) -> None:
     files = in_folder(data)
     if own_file(files.corpora):
         return
+    rules.chosen(data.clean)
     for corpus in (*training_corpora(files), *validation_corpora(files)):
         try:
             check_corpus(corpus)
@@ -170,7 +192,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
         is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
         if is_opposite if is_guess else differ(pair[1:], later[1:]):
-            names = _name(corpus), _name(other)
+            names = name_of(corpus), name_of(other)
             if names[0] == names[1]:
                 names = corpus.target, other.target
             raise InputError(
@@ -190,7 +212,7 @@ def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -
             known = zip(("source", "target"), pair, strict=True)
             options = [f"data.{side}_language {language}" for side, language in known if language]
             raise InputError(
-                f"{_name(corpus)} goes {_in_words(pair)}, but {of} translates "
+                f"{name_of(corpus)} goes {_in_words(pair)}, but {of} translates "
                 f"{', or '.join(map(_in_words, allowed))}. Swap source and target of the text, or "
                 "its columns. To train for another direction than the model's, give "
                 f"{' and '.join(options)}."
@@ -218,7 +240,8 @@ def _two_languages(corpus: Corpus, data: DataConfig) -> Languages:
     return pair if pair[0] != pair[1] else UNKNOWN
 
 
-def _name(corpus: Corpus) -> str:
+def name_of(corpus: Corpus) -> str:
+    """What a user calls a corpus: the file of its sources, its one file, or its name."""
     return corpus.source or corpus.path or corpus.name or f"the {corpus.format} corpus"
 
 

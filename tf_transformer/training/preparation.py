@@ -77,6 +77,8 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif data.clean and not _is_pair(task):
+        option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
         kind, rate = next(item for item in asdict(data.augment).items() if item[1])
         option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
