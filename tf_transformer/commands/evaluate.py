@@ -5,6 +5,8 @@ With --hypotheses, it scores given outputs. The last line on stdout is one JSON 
 
 import json
 import math
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
@@ -21,7 +23,9 @@ from tf_transformer.registry import options_of
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
-    from tf_transformer.tasks import Evaluation, Task
+    from tf_transformer.tasks import Evaluation, Task, TestSet
+
+RESAMPLES = 1000  # samples for confidence intervals
 
 
 def main(
@@ -35,6 +39,7 @@ def main(
     task: str = "",
     output: LocalPath = "",
     overwrite: bool = False,
+    seen: bool = True,
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
@@ -57,6 +62,8 @@ def main(
             translation.
         output: file for the predictions.
         overwrite: replace an existing file.
+        seen: say how many sentences the training text of the run has, and score both parts. This
+            reads the training text.
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null:
             the value in the run's config.yaml.
@@ -79,6 +86,7 @@ def main(
     else:
         given = decode_options.get("task_options") or {}
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
+    options = _with_interval(options, decode_options.get("task_options") or {})
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
     if corpus != Corpus():
         if source or reference:
@@ -94,12 +102,19 @@ def main(
     if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
-        predictions, scores = _evaluate(kind, run, source, reference, corpus, dtype)
+        test = _test_set(kind, run, source, reference, corpus)
+        predictions, scores = _evaluate(kind, run, test, dtype)
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
     requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
+    if seen and run and not hypotheses:
+        from tf_transformer.tasks.seen import compare_with_training, describe
+
+        parts = compare_with_training(kind, run, test, predictions)
+        scores |= parts
+        print(describe(parts), end="\n" * bool(parts))
     finite = {  # JSON has neither NaN nor infinity
         name: None if isinstance(score, float) and not math.isfinite(score) else score
         for name, score in scores.items()
@@ -119,19 +134,29 @@ def score_outputs(
     return scores
 
 
-def _evaluate(
-    task: "Task", run: Run, source: str, reference: str, corpus: Corpus, dtype: DType
-) -> "Evaluation":
+def _with_interval(options: Any, given: Mapping[str, Any]) -> Any:
+    """The options of a task with samples for confidence intervals, unless their number is given.
+
+    A run stores 0, because training computes no intervals.
+    """
+    if getattr(options, "resamples", None) == 0 and given.get("resamples") is None:
+        return replace(options, resamples=RESAMPLES)
+    return options
+
+
+def _test_set(task: "Task", run: Run, source: str, reference: str, corpus: Corpus) -> "TestSet":
+    if corpus != Corpus():
+        return task.load_corpus(run.config, corpus)
+    return task.load_test(run.config, source, reference)
+
+
+def _evaluate(task: "Task", run: Run, test: "TestSet", dtype: DType) -> "Evaluation":
     """The predictions of a run for a test set, and their scores."""
     from tf_transformer.files.streaming import SentenceProgress
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
-    if corpus != Corpus():
-        test = task.load_corpus(run.config, corpus)
-    else:
-        test = task.load_test(run.config, source, reference)
     predictor = load_predictor(run, dtype)
     with SentenceProgress(len(test.inputs)) as bar:
         evaluation = task.evaluate(predictor, test, bar.add)

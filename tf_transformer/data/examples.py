@@ -105,8 +105,10 @@ class ExampleStream:
 
         Examples with the same first text stay together, so no validation text is in the training
         data. `by_target`: the second texts of validation examples are not in the training data,
-        either; texts of which another first text has a second text stay in the training data. The texts with the smallest seeded hashes are held out. They are at most a tenth of
-        the distinct texts, and have at most a tenth of the examples. A text that would exceed this
+        either: a first text that shares one stays in the training data.
+
+        The texts with the smallest seeded hashes are held out. They are at most a tenth of the
+        distinct texts, and have at most a tenth of the examples. A text that would exceed this
         limit stays in the training data. If every text exceeds it, the rarest text is held out,
         with a warning. Fewer than two distinct texts are an `InputError`.
         """

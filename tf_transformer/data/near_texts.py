@@ -18,14 +18,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 class NearTexts:
-    """An index of texts, by number, that finds near ones. A text takes about 2 kB of memory.
-
-    Example:
-        >>> texts = NearTexts()
-        >>> texts.add(texts.sketch("A man is riding a brown horse."))
-        >>> [texts.find(texts.sketch(text)) for text in ("a man is riding a brown horse", "A dog")]
-        [0, None]
-    """
+    """An index of texts, by number, that finds near ones. A text takes about 2 kB of memory."""
 
     def __init__(self) -> None:
         self._rensa = _rensa()
