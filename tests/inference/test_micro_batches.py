@@ -48,6 +48,23 @@ def test_every_row_is_processed_once_and_returned_in_its_place(count):
         assert micro_batch == sorted(micro_batch, reverse=True)
 
 
+@pytest.mark.parametrize("count", [0, 1, 31])
+def test_rows_of_two_kinds_share_no_micro_batch(count):
+    lengths, is_second = random_lengths(count), random_lengths(count) % 3 == 0
+    rows = []
+
+    def record(batch: tf.Tensor) -> tuple[tf.Tensor]:
+        rows.append(batch.numpy().tolist())
+        return (tf.gather(lengths, batch),)
+
+    nothing = (tf.zeros([count], tf.int32),)
+    run_in_micro_batches(record, tf.constant(lengths), lambda n: 40 // n, nothing, is_second)
+    kinds = [set(is_second[batch]) for batch in rows]
+    assert kinds == sorted(kinds, key=max)  # all of the first kind, then all of the second
+    assert all(len(kind) == 1 for kind in kinds)
+    assert sorted(row for batch in rows for row in batch) == np.flatnonzero(lengths).tolist()
+
+
 def test_micro_batches_are_as_large_as_allowed():
     function = Doubled(np.full(10, 5, np.int32))
     of_none = (tf.zeros(10, tf.int32), tf.fill([10, 2], ""))

@@ -16,7 +16,7 @@ from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_folder
 from tf_transformer.inference.notices import Notice, warnings_of
-from tf_transformer.inference.parts import divide_long, parts_of
+from tf_transformer.inference.parts import LongParts, parts_of
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
 from tf_transformer.text.codec import Codec
@@ -230,7 +230,7 @@ def test_a_kept_span_is_never_divided():
     whole = tf.constant([False])
     parts = parts_of(texts, whole, "en", kept)
     assert parts.texts.numpy().tolist() == [texts.numpy()[0][:-5], b"Yes."]
-    words = divide_long(parts, whole, tf.strings.length, 10, kept)
+    words = LongParts(tf.strings.length, 10, kept)(parts, whole)
     assert b"".join(words.texts.numpy()).count(span.encode()) == 3
     joined = tf.strings.join([words.texts, words.after])
     assert tf.strings.reduce_join(joined).numpy() == texts.numpy()[0]

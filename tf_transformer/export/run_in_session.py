@@ -41,6 +41,7 @@ class SavedModel:
             raise InputError(
                 f"{path} is not a SavedModel on this machine. Make one: python -m export."
             )
+        _run_module("machine/imports.py")["import_tensorflow"]()
         import tensorflow as tf
 
         load_text_ops()

@@ -18,32 +18,22 @@ def encode_terms(graph: Any, text: tf.Tensor, terms: tf.Tensor) -> tf.RaggedTens
     out if its target has a kept span or a character that the vocabulary does not have, and so are
     the last terms of a text, if all have more than `max_source_length` tokens.
     """
-
-    def encoded() -> tf.RaggedTensor:
-        kept, target = graph.kept_spans, graph.codec["target"]
-        masked = kept.masked(text) if kept else text
-        matches = find_terms(masked, parse_terms(terms), graph.config.split_language)
-        ids = target.encode_inside(clean(matches.targets))
-        possible = tf.reduce_all(tf.not_equal(ids, UNK_ID), axis=1) & (ids.row_lengths() > 0)
-        if kept:
-            possible &= tf.equal(kept.joined_spans(matches.targets), "")
-        text_of, targets = (
-            tf.boolean_mask(x, possible) for x in (matches.text_of, matches.targets)
-        )
-        forms = _forms(target, targets, tf.ragged.boolean_mask(ids, possible))
-        size, sizes = tf.shape(text, tf.int64)[0], forms.row_lengths()
-        before = tf.cumsum(tf.math.unsorted_segment_sum(sizes, text_of, size), exclusive=True)
-        fits = tf.cumsum(sizes) - tf.gather(before, text_of) <= graph.max_source_length
-        forms = tf.ragged.boolean_mask(forms, fits)
-        counts = tf.where(fits, sizes, 0)
-        counts = tf.math.unsorted_segment_sum(counts, text_of, size)
-        return tf.RaggedTensor.from_row_lengths(forms.flat_values, counts, validate=False)
-
-    def nothing() -> tf.RaggedTensor:
-        lengths = tf.zeros(tf.shape(text), tf.int64)
-        return tf.RaggedTensor.from_row_lengths(tf.zeros(0, tf.int32), lengths, validate=False)
-
-    return tf.cond(tf.reduce_any(tf.not_equal(terms, "")), encoded, nothing)
+    kept, target = graph.kept_spans, graph.codec["target"]
+    masked = kept.masked(text) if kept else text
+    matches = find_terms(masked, parse_terms(terms), graph.config.split_language)
+    ids = target.encode_inside(clean(matches.targets))
+    possible = tf.reduce_all(tf.not_equal(ids, UNK_ID), axis=1) & (ids.row_lengths() > 0)
+    if kept:
+        possible &= tf.equal(kept.joined_spans(matches.targets), "")
+    text_of, targets = (tf.boolean_mask(x, possible) for x in (matches.text_of, matches.targets))
+    forms = _forms(target, targets, tf.ragged.boolean_mask(ids, possible))
+    size, sizes = tf.shape(text, tf.int64)[0], forms.row_lengths()
+    before = tf.cumsum(tf.math.unsorted_segment_sum(sizes, text_of, size), exclusive=True)
+    fits = tf.cumsum(sizes) - tf.gather(before, text_of) <= graph.max_source_length
+    forms = tf.ragged.boolean_mask(forms, fits)
+    counts = tf.where(fits, sizes, 0)
+    counts = tf.math.unsorted_segment_sum(counts, text_of, size)
+    return tf.RaggedTensor.from_row_lengths(forms.flat_values, counts, validate=False)
 
 
 def _forms(target: Any, texts: tf.Tensor, inside: tf.RaggedTensor) -> tf.RaggedTensor:

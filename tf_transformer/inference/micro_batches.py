@@ -24,18 +24,25 @@ def run_in_micro_batches(
     lengths: tf.Tensor,
     max_rows: Callable[[tf.Tensor], tf.Tensor],
     results: Results,
+    is_second: tf.Tensor | None = None,
 ) -> Results:
     """The results (B, ...) of a function on one micro-batch after another, longest rows first.
 
     The function takes the indices of rows, int32 (R,), R ≥ 1. Rows whose `lengths`, int32 (B,), are
     0 are left out; `results` (B, ...) has their results. `max_rows` is a function from the length
-    of a micro-batch's longest row, int32, to the largest number of rows, at least 1.
+    of a micro-batch's longest row, int32, to the largest number of rows, at least 1. Rows that bool
+    (B,) `is_second` marks share no micro-batch with other rows, and come after them.
     """
     order = tf.argsort(lengths, direction="DESCENDING", stable=True)
-    total = tf.math.count_nonzero(lengths, dtype=tf.int32)
+    total = first = tf.math.count_nonzero(lengths, dtype=tf.int32)
+    if is_second is not None:
+        runs_first = tf.gather(~is_second, order[:total])
+        order = tf.concat([tf.boolean_mask(order[:total], x) for x in (runs_first, ~runs_first)], 0)
+        first = tf.math.count_nonzero(runs_first, dtype=tf.int32)
 
     def run_one(start: tf.Tensor, results: Results) -> tuple[tf.Tensor, Results]:
-        end = tf.minimum(start + max_rows(lengths[order[start]]), total)
+        last = tf.where(start < first, first, total)
+        end = tf.minimum(start + max_rows(lengths[order[start]]), last)
         rows = order[start:end]
         pairs = zip(results, function(rows), strict=True)
         return end, tuple(

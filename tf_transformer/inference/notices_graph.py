@@ -55,7 +55,7 @@ class PairNotices:
         may_have = tf.reduce_any(tf.strings.regex_full_match(pairs.strings, self._rare))
         rare = tf.cond(
             may_have,
-            lambda: self._rare_of(pairs, text, translation),
+            faults.apart(lambda: self._rare_of(pairs, text, translation)),
             lambda: tf.zeros((len(RARE), tf.size(text)), tf.bool),
         )
         others = faults.has_loop(pairs), faults.is_copy(pairs), faults.is_out_of_proportion(pairs)
@@ -96,5 +96,9 @@ def union_of(names: tf.Tensor, notices: Iterable[Notice] = tuple(Notice)) -> tf.
         [b'cut loop ', b'cut loop ']
     """
     notices = tuple(notices)
-    columns = [tf.strings.regex_full_match(names, rf"(?:.* )?{x} .*") for x in notices]
-    return names_of(tf.stack(columns, axis=-1), notices)
+
+    def union() -> tf.Tensor:
+        columns = [tf.strings.regex_full_match(names, rf"(?:.* )?{x} .*") for x in notices]
+        return names_of(tf.stack(columns, axis=-1), notices)
+
+    return tf.cond(tf.reduce_any(tf.not_equal(names, "")), faults.apart(union), lambda: names)

@@ -35,28 +35,40 @@ def parts_of(text: tf.Tensor, whole: tf.Tensor, language: str, kept: str = "") -
     return Parts(texts, after.flat_values, text_of, _counts(texts, text_of))
 
 
-def divide_long(
-    parts: Parts, whole: tf.Tensor, count_tokens: CountTokens, room: int, kept: str = ""
-) -> Parts:
+class LongParts:
     """Divides parts with more than `room` tokens at clauses, and clauses of many tokens at spaces.
 
     The new parts have at most `room` tokens, unless a word has more. Most have about half of
-    `room`: this bound needs no loop over the clauses. `whole` and `kept` are those of `parts_of`.
-    """
-    # A token stands for at least one byte; rules of punctuation may add some bytes.
-    may_be_long = (2 * tf.strings.length(parts.texts) >= room) & ~tf.gather(whole, parts.text_of)
+    `room`: this bound needs no loop over the clauses.
 
-    def divided() -> Parts:
-        is_long = may_be_long & (count_tokens(parts.texts) > room)
-        fields = (*parts, is_long)
-        in_groups = Traced(
+    Args:
+        count_tokens: the numbers of tokens of strings.
+        room: the most tokens of a part.
+        kept: a pattern whose matches stay whole; see `parts_of`.
+    """
+
+    def __init__(self, count_tokens: CountTokens, room: int, kept: str = ""):
+        self._count_tokens, self._room = count_tokens, room
+        fields = [tf.TensorSpec([None], x) for x in (tf.string, tf.string, tf.int64, tf.int32)]
+        self._in_groups = Traced(
             lambda *x: _in_groups(Parts(*x[:-1]), x[-1], count_tokens, max(1, room // 2), kept),
-            *(tf.TensorSpec([None], field.dtype) for field in fields),
+            *(*fields, tf.TensorSpec([None], tf.bool)),
             rare=True,
         )
-        return tf.cond(tf.reduce_any(is_long), lambda: in_groups(*fields), lambda: parts)
 
-    return tf.cond(tf.reduce_any(may_be_long), divided, lambda: parts)
+    def __call__(self, parts: Parts, whole: tf.Tensor) -> Parts:
+        """The parts of texts (B,), divided; texts that bool (B,) `whole` marks stay whole."""
+        # A token stands for at least one byte; rules of punctuation may add some bytes.
+        may_be_long = 2 * tf.strings.length(parts.texts) >= self._room
+        may_be_long &= ~tf.gather(whole, parts.text_of)
+
+        def divided() -> Parts:
+            is_long = may_be_long & (self._count_tokens(parts.texts) > self._room)
+            return tf.cond(
+                tf.reduce_any(is_long), lambda: self._in_groups(*parts, is_long), lambda: parts
+            )
+
+        return tf.cond(tf.reduce_any(may_be_long), divided, lambda: parts)
 
 
 def _in_groups(

@@ -1,5 +1,6 @@
 """Predictions by a search, from texts to texts on tensors."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, NamedTuple
@@ -16,8 +17,8 @@ from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
 from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of, union_of
 from tf_transformer.inference.parts import (
+    LongParts,
     Parts,
-    divide_long,
     join_parts,
     parts_of,
     whole_texts,
@@ -127,11 +128,22 @@ class SearchGraph(text_graph.TextGraph):
             text_graph.Traced(self._search_given, *[text_graph.IDS] * (1 + fields), rare=True)
             for fields in range(1, 1 + len(self.problem_inputs))
         ]
-        self._all = self._best = self._in_parts(self.search)
-        if self.config.num_hypotheses > 1 and not self.config.sampling:
-            # A search for only the best hypothesis ends earlier.
-            of_one = replace(search, config=replace(self.config, num_hypotheses=1))
-            self._best = self._in_parts(self._compiled(of_one))
+        longest = max_source_length
+        if self.config.trained_source_length:
+            longest = min(longest, self.config.trained_source_length)
+        room = longest - 1 - bool(self.codec["source"].tags)
+        self._kept_pattern = self.kept_spans.pattern if self.kept_spans else ""
+        self._long_parts = LongParts(self.count_tokens, room, self._kept_pattern)
+        self._encode_terms = text_graph.Traced(
+            functools.partial(encode_terms, self), *[text_graph.STRINGS] * 2, rare=True
+        )
+        best, count = self._in_parts(self.search), self.config.num_hypotheses
+        self._all = self._best = self._predicted(best, count)
+        if count > 1:
+            if not self.config.sampling:  # a search for only the best hypothesis ends earlier
+                of_one = replace(search, config=replace(self.config, num_hypotheses=1))
+                best = self._in_parts(self._compiled(of_one))
+            self._best = self._predicted(best, 1)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -190,13 +202,8 @@ class SearchGraph(text_graph.TextGraph):
         for kind in self.problem_inputs:
             if kind.name in named and not kind.of_parts:
                 whole |= tf.not_equal(named[kind.name], "")
-        kept = self.kept_spans.pattern if self.kept_spans else ""
-        parts = parts_of(rest, whole, self.config.split_language, kept)
-        longest = self.max_source_length
-        if self.config.trained_source_length:
-            longest = min(longest, self.config.trained_source_length)
-        room = longest - 1 - bool(self.codec["source"].tags)
-        parts = divide_long(parts, whole, self.count_tokens, room, kept)
+        parts = parts_of(rest, whole, self.config.split_language, self._kept_pattern)
+        parts = self._long_parts(parts, whole)
         tags = tf.gather(
             tf.where(tf.equal(tag, ""), "", tf.strings.join([tag, " "])), parts.text_of
         )
@@ -286,7 +293,10 @@ class SearchGraph(text_graph.TextGraph):
         if terms is None:
             return None
         _, rest = self.codec["source"].split_tag(text)
-        return encode_terms(self, rest, terms)
+        has_terms = tf.reduce_any(tf.not_equal(terms, ""))
+        none = text_graph.Rows(tf.zeros(0, tf.int32), tf.zeros(tf.size(text) + 1, tf.int64))
+        rows = tf.cond(has_terms, lambda: self._encode_terms(rest, terms), lambda: none)
+        return tf.RaggedTensor.from_row_splits(*rows, validate=False)
 
     def open_words(self, ids: tf.RaggedTensor, opens: tf.Tensor) -> tf.RaggedTensor:
         """Adds the start id to each row of ids after which a new word `opens`, bool (B,)."""
@@ -347,7 +357,8 @@ class SearchGraph(text_graph.TextGraph):
         """
         _, rest = self.codec["source"].split_tag(text)
         shape = tf.shape(predictions)
-        rows = tf.repeat(rest, shape[1]), tf.reshape(predictions, [-1])
+        texts = tf.broadcast_to(rest[:, None], shape)
+        rows = (tf.reshape(side, [-1]) for side in (texts, predictions))
         return tf.reshape(names_of(self._pair_notices(*rows), OF_PAIRS), shape)
 
     def strings_of_copies(
@@ -418,14 +429,13 @@ class SearchGraph(text_graph.TextGraph):
 
     def predict(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `serving_default`: text, `score`, `cut` and `truncated`, each (B,)."""
-        texts, scores, strings, flags = self._predict(text, given, self._best, count=1)
+        texts, scores, strings, flags = self._best[bool(given)](text, *given)
         outputs = {self._output: texts[:, 0], "score": scores[:, 0]} | flags
         return outputs | {name: of_all[:, 0] for name, of_all in strings.items()}
 
     def n_best(self, text: tf.Tensor, *given: tf.Tensor) -> text_graph.Outputs:
         """The signature `n_best`: texts and `scores` (B, N), `cut` and `truncated` (B,)."""
-        count = self.config.num_hypotheses
-        texts, scores, strings, flags = self._predict(text, given, self._all, count)
+        texts, scores, strings, flags = self._all[bool(given)](text, *given)
         return {f"{self._output}s": texts, "scores": scores} | strings | flags
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> text_graph.Outputs:
@@ -445,10 +455,16 @@ class SearchGraph(text_graph.TextGraph):
         score, log_probability = self.in_micro_batches(run, lengths, (nothing, nothing))
         return {"score": score, "log_probability": log_probability, "truncated": cut}
 
+    def _predicted(self, search: SearchIds, count: int) -> list[text_graph.Traced]:
+        """`_predict` as graphs that signatures share: of texts alone, and of texts with inputs."""
+        function = functools.partial(self._predict, search, count)
+        sizes = (1, 1 + len(self.inputs))
+        return [text_graph.Traced(function, *[text_graph.STRINGS] * size) for size in sizes]
+
     def _predict(
-        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
+        self, search: SearchIds, count: int, text: tf.Tensor, *given: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
-        """Predicted texts and scores (B, N), more strings (B, N), and flags (B,).
+        """The `count` best texts and scores (B, N), more strings (B, N), and flags (B,).
 
         Strings are `word_probabilities`, with `config.word_probabilities`, and `warnings`, if the
         graph translates. Flags are `cut` and `truncated`; beside them are `parts`, with
@@ -458,17 +474,17 @@ class SearchGraph(text_graph.TextGraph):
             text, *given = equally_many("expected one string for each text.", text, *given)
         unseen = self.unseen_words(text)
         if self.config.split == "none":
-            texts, scores, strings, flags = self._predict_whole(text, given, search, count)
+            texts, scores, strings, flags = self._predict_whole(search, count, text, *given)
         else:
-            parts, (text, *given) = self.divide(text, *given)
-            texts, scores, strings, flags = self._predict_whole(text, given, search, count)
+            parts, (text, *given_parts) = self.divide(text, *given)
+            texts, scores, strings, flags = self._predict_whole(search, count, text, *given_parts)
             warnings = strings.pop(WARNINGS, None)
             texts, scores, *joined = self.rejoin(parts, texts, scores, *strings.values())
             strings = dict(zip(strings, joined, strict=True))
             if warnings is not None:  # those of the best predictions for all parts
                 columns = warnings[:, 0], parts.text_of, tf.size(parts.counts)
                 names = union_of(tf.strings.unsorted_segment_join(*columns))
-                strings[WARNINGS] = tf.repeat(names[:, None], count, axis=1)
+                strings[WARNINGS] = tf.tile(names[:, None], [1, count])
             flags = {
                 name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
                 for name, flag in flags.items()
@@ -484,19 +500,15 @@ class SearchGraph(text_graph.TextGraph):
         return texts, scores, strings, flags
 
     def _predict_whole(
-        self, text: tf.Tensor, given: Sequence[tf.Tensor], search: SearchIds, count: int
+        self, search: SearchIds, count: int, text: tf.Tensor, *given: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
         """`_predict` of texts that are not divided; a space follows each name of `warnings`."""
         inputs = self.read(text, *given)
 
-        def run(rows: tf.Tensor, with_terms: bool) -> tuple[tf.Tensor, ...]:
+        def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
             ids = text_graph.rows_of(inputs.ids, rows)
             fields = self._fields(inputs, rows)
-            if with_terms:
-                hypotheses = self.searches_given[-1](ids, *fields)
-            else:
-                fields = fields[: self.fields_of_all]
-                hypotheses = self._search_rows(search, ids, fields)
+            hypotheses = self._search_rows(search, ids, fields)
             strings = tf.gather(inputs.text, rows)
             drawn = self.decode(hypotheses, strings)
             of_rows = self.predictions(hypotheses, drawn, strings, ids, *fields)
@@ -516,18 +528,9 @@ class SearchGraph(text_graph.TextGraph):
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
         nothing = (copies, scores, *strings, tf.zeros((batch,), tf.bool))
-        results = micro_batches.run_in_micro_batches(
-            lambda rows: run(rows, False),
-            tf.where(inputs.has_terms, 0, inputs.lengths),
-            max_rows,
-            nothing,
+        texts, scores, *strings, at_limit = micro_batches.run_in_micro_batches(
+            run, inputs.lengths, max_rows, nothing, inputs.has_terms if given else None
         )
-        if TERMS.name in inputs.problem:
-            results = micro_batches.run_in_micro_batches(
-                lambda rows: run(rows, True),
-                *(tf.where(inputs.has_terms, inputs.lengths, 0), max_rows, results),
-            )
-        texts, scores, *strings, at_limit = results
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         named = dict(zip(self.strings, strings, strict=True))
         if WARNINGS in named:
@@ -562,11 +565,13 @@ class SearchGraph(text_graph.TextGraph):
     def _search_rows(
         self, search: SearchIds, ids: tf.Tensor, fields: Sequence[tf.Tensor]
     ) -> Hypotheses:
-        if not fields:
-            return search(ids)
-        longest = tf.reduce_max([tf.shape(field)[1] for field in fields])
-        given = self.searches_given[len(fields) - 1]
-        return tf.cond(longest > 0, lambda: given(ids, *fields), lambda: search(ids))
+        """The hypotheses for ids (R, S); `search` is that without `fields`, of which some exist."""
+        result = functools.partial(search, ids)
+        for size, given in enumerate(self.searches_given[: len(fields)], start=1):
+            has_field = tf.shape(fields[size - 1])[1] > 0
+            with_field = functools.partial(given, ids, *fields[:size])
+            result = functools.partial(tf.cond, has_field, with_field, result)
+        return result()
 
     def _search_given(self, ids: tf.Tensor, *fields: tf.Tensor) -> Hypotheses:
         search = replace(self.whole_search, static_shapes=False)  # XLA's operations run in XLA only

@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.inference import rare_functions
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
 from tf_transformer.kernels.gradient import without_own_gradients
 from tf_transformer.machine.keras_settings import own_settings
@@ -52,8 +53,7 @@ class Traced:
     Args:
         function: the function.
         *inputs: shapes and dtypes of its arguments.
-        rare: whether other graphs call this one for few batches. Then it is no part of them, and
-            TensorFlow optimizes it when it runs for the first time, if ever.
+        rare: whether other graphs call this one for few batches; see `rare_functions`.
     """
 
     _is_optimized = False
@@ -63,7 +63,7 @@ class Traced:
             lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
             input_signature=inputs,
             autograph=False,
-            experimental_attributes={"_noinline": True} if rare else None,
+            experimental_attributes=rare_functions.ATTRIBUTES if rare else None,
         )
 
     @functools.cached_property
@@ -141,6 +141,7 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
         endpoint = traced.setdefault((function, *inputs), Traced(function, *specs))
         archive.add_endpoint(signature, endpoint.__call__, input_signature=specs)
     archive.write_out(str(path), verbose=False)
+    rare_functions.mark_callees(path)
 
 
 def with_end(

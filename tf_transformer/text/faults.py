@@ -49,7 +49,12 @@ class Pairs(NamedTuple):
     def if_any(self, condition: tf.Tensor, rule: Callable[[], tf.Tensor]) -> tf.Tensor:
         """A rule, bool (B,), which holds for no translation if a cheap condition is false."""
         size = tf.size(self.strings) // 2
-        return tf.cond(condition, rule, lambda: tf.fill((size,), False))
+        return tf.cond(condition, apart(rule), lambda: tf.fill((size,), False))
+
+
+def apart(rule: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
+    """The rule as one operation of a graph: each operation that does not run takes time, too."""
+    return tf.function(rule, autograph=False, experimental_attributes={"_noinline": True})
 
 
 def has_loop(pairs: Pairs) -> tf.Tensor:
