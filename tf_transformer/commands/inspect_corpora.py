@@ -3,16 +3,18 @@
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tf_transformer.commands import command_line
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data import corpora, detected_languages, near_texts
-from tf_transformer.data.inspection import TEST, TRAINING, VALIDATION, CorpusReport, inspect
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.run.run import Run
-from tf_transformer.visualization.corpus_page import corpus_page, tables
+
+if TYPE_CHECKING:
+    from tf_transformer.data.inspection import CorpusReport
 
 
 def main(
@@ -42,15 +44,18 @@ def main(
     corpora.check(data)
     located = corpora.in_folder(data)
     splits = {
-        TRAINING: corpora.training_corpora(located),
-        VALIDATION: corpora.validation_corpora(located),
-        TEST: () if test == Corpus() else (test,),
+        "training": corpora.training_corpora(located),
+        "validation": corpora.validation_corpora(located),
+        "test": () if test == Corpus() else (test,),
     }
-    if splits[TEST]:
+    if splits["test"]:
         corpora.check_corpus(test)
     named = [corpus for listed in splits.values() for corpus in listed]
     paths = [path for x in named for path in (x.source, x.target, x.path) if path]
     require_free([output], paths, overwrite)
+
+    from tf_transformer.data.inspection import inspect  # NumPy would slow --help
+    from tf_transformer.visualization.corpus_page import corpus_page, tables
 
     has_near, has_languages = near_texts.is_available(), detected_languages.is_available()
     inspection = inspect(splits, located, has_near)
@@ -61,7 +66,7 @@ def main(
             "Near texts or languages are not shown, because a package is missing: pip install "
             "'tf_transformer[inspect]'."
         )
-    if not splits[VALIDATION]:
+    if not splits["validation"]:
         notes.append("There is no separate validation text. Training holds out a part of its text.")
     print(*tables(inspection, languages), sep="\n\n", end="\n\n")
     print(*notes, sep="\n", end="\n" * bool(notes), file=sys.stderr)
@@ -84,7 +89,7 @@ def _data_of(files: Sequence[str], run_dir: str, data: DataConfig) -> DataConfig
     return corpora.with_languages(data)
 
 
-def _languages(report: CorpusReport) -> list[Counter[str]]:
+def _languages(report: "CorpusReport") -> list[Counter[str]]:
     """The languages of both sides, in a sample."""
     sides = zip(*report.sample, strict=True)
     return [detected_languages.detected_languages(texts) for texts in sides]

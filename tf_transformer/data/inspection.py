@@ -1,10 +1,11 @@
 """What corpora hold: sizes, lengths, scripts, words, faults, and texts that several splits share.
 
 A pass reads each corpus once, as a stream. Memory holds keys of texts, not texts: about 150 bytes
-for each pair, 500 bytes for each pair of validation and test text, and 2 kB for each of the
-`MOST_NEAR` texts on a side that are compared for near ones.
+for each pair, 1 kB for each pair of validation and test text, and 2 kB for each of the `MOST_NEAR`
+texts on a side that are compared for near ones.
 """
 
+import os
 import random
 import unicodedata
 from array import array
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from tqdm import tqdm
 
 from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.corpora import name_of
@@ -23,7 +25,6 @@ from tf_transformer.data.rules import RULES, faults
 from tf_transformer.data.text_keys import pair_key, text_key
 
 SIDES = ("source", "target")
-TRAINING, VALIDATION, TEST = "training", "validation", "test"
 EXAMPLES = 5  # of each finding
 SAMPLE = 1000  # pairs of a corpus, drawn at random
 MOST_NEAR = 200_000  # texts of a side that are compared with each other
@@ -132,7 +133,7 @@ class CorpusReport:
 
     Attributes:
         split: training, validation or test.
-        name: the file of its sources, or its name.
+        name: the file of its sources, or its name; without a folder if files have different names.
         skipped: number of rows that training cannot read, by reason.
         sides: counts of sources and targets.
         findings: by name of a rule, the pairs that have this fault.
@@ -273,32 +274,44 @@ def inspect(
     reports: list[CorpusReport] = []
     overlaps: list[Overlap] = []
     held_out: list[_HeldOut] = []
-    for split in (TEST, VALIDATION, TRAINING):
+    names = _short_names([corpus for corpora in splits.values() for corpus in corpora])
+    for split in ("test", "validation", "training"):
         if corpora := splits.get(split):
             shared = [Overlap(split, x.name, x.pairs, compares_near) for x in held_out]
-            own = None if split == TRAINING else _HeldOut(split, compares_near)
-            reports[:0] = _read(split, corpora, data, (held_out, shared), own, compares_near)
+            own = None if split == "training" else _HeldOut(split, compares_near)
+            new = [CorpusReport(split, names[corpus]) for corpus in corpora]
+            listed = list(zip(corpora, new, strict=True))
+            _read(listed, data, (held_out, shared), own, compares_near)
+            reports[:0] = new
             held_out += [own] if own else []
             overlaps[:0] = shared
     return Inspection(reports, overlaps)
 
 
+def _short_names(corpora: Sequence[Corpus]) -> dict[Corpus, str]:
+    """The names of corpora, without folders where no other file has the same name."""
+    names = {corpus: name_of(corpus) for corpus in corpora}
+    counts = Counter(map(os.path.basename, set(names.values())))
+    return {
+        corpus: os.path.basename(name) if counts[os.path.basename(name)] == 1 else name
+        for corpus, name in names.items()
+    }
+
+
 def _read(
-    split: str,
-    corpora: Sequence[Corpus],
+    listed: Sequence[tuple[Corpus, CorpusReport]],
     data: DataConfig,
     others: tuple[Sequence[_HeldOut], Sequence[Overlap]],
     own: _HeldOut | None,
     compares_near: bool,
-) -> list[CorpusReport]:
-    """The reports of the corpora of one split, which are also compared with other splits."""
+) -> None:
+    """Counts the pairs of the corpora of one split, and compares them with other splits."""
     tests = {name: rule.start() for name, rule in RULES.items()}
     earlier = {side: _Earlier() for side in SIDES if compares_near}
-    reports = []
-    for corpus in corpora:
-        report = CorpusReport(split, name_of(corpus))
+    for corpus, report in listed:
         report.near = {side: Finding() for side in earlier}
-        for line, texts in open_corpus(corpus, SIDES, data).numbered(report.skipped):
+        rows = open_corpus(corpus, SIDES, data).numbered(report.skipped)
+        for line, texts in tqdm(rows, report.name, leave=False, unit=" pairs", disable=None):
             example = Example(report.name, line, texts)
             keys = [*report.add(example, faults(tests, *texts)), pair_key(*texts)]
             sides = zip(SIDES, texts, strict=True)
@@ -310,5 +323,3 @@ def _read(
                 split_before.compare(overlap, example, keys, sketches)
             if own:
                 own.add(example, keys, sketches)
-        reports.append(report)
-    return reports

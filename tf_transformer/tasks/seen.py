@@ -132,7 +132,7 @@ def describe(parts: dict[str, Any]) -> str:
     counts = ", ".join(f"{seen[name]:,} {name}" for name in PARTS)
     total = seen["sentences"] + unseen["sentences"]
     line = f"seen in training: {counts} of {total:,}"
-    if seen["sentences"] and unseen["sentences"]:
+    if "bleu" in seen and "bleu" in unseen:
         line += (
             f"; BLEU {seen['bleu']:.2f} of the {seen['sentences']:,} sentences whose source or "
             f"target is there, {unseen['bleu']:.2f} of the others"

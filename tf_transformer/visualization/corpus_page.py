@@ -168,9 +168,13 @@ def _heaps(side: SideCounts) -> str:
 
 
 def _shares(counts: Counter[str], most: int = 4) -> str:
-    """The largest counts as percentages."""
+    """The largest counts as percentages, without those below 0.1 %."""
     total = max(counts.total(), 1)
-    return ", ".join(f"{name} {100 * n / total:.3g} %" for name, n in counts.most_common(most))
+    return ", ".join(
+        f"{name} {100 * count / total:.3g} %"
+        for name, count in counts.most_common(most)
+        if count / total >= 0.001
+    )
 
 
 def _is_number(cell: str) -> bool:
