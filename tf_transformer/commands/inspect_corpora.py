@@ -84,7 +84,8 @@ def _data_of(files: Sequence[str], run_dir: str, data: DataConfig) -> DataConfig
     if run_dir:
         return Run.load(run_dir).config.data
     if files:
-        corpus = Corpus(*files) if len(files) == 2 else Corpus(path=files[0])
+        is_pair = len(files) == 2
+        corpus = Corpus(files[0], files[1]) if is_pair else Corpus(path=files[0])
         return corpora.with_languages(DataConfig(corpora=(corpus,)))
     return corpora.with_languages(data)
 

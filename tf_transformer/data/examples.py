@@ -151,9 +151,9 @@ class ExampleStream:
                 owners[_seeded_hash(target, seed)] = owner
         shared = set()
         for source, target in self:
-            owner = owners.get(_seeded_hash(target, seed))
-            if owner is not None and (other := _seeded_hash(source, seed)) != owner:
-                shared |= {owner, other}
+            known = owners.get(_seeded_hash(target, seed))
+            if known is not None and (other := _seeded_hash(source, seed)) != known:
+                shared |= {known, other}
         return {value: size for value, size in sizes.items() if value not in shared}
 
     def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":

@@ -10,7 +10,7 @@ import random
 import unicodedata
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -186,7 +186,7 @@ class _Lines(NamedTuple):
     """The lines of a held-out split with one text."""
 
     first: str  # in words
-    count: int
+    number: int
 
 
 class _HeldOut:
@@ -208,7 +208,7 @@ class _HeldOut:
                     self._near[part].add(sketches[part])
                     self._near_keys[part].append(key)
             else:
-                lines[key] = known._replace(count=known.count + 1)
+                lines[key] = known._replace(number=known.number + 1)
 
     def compare(
         self, overlap: "Overlap", example: Example, keys: Sequence[int], sketches: dict[str, object]
@@ -233,7 +233,7 @@ class _Shared:
     def add(self, example: Example, key: int, lines: _Lines) -> None:
         if key not in self.lines and len(self.examples) < EXAMPLES:
             self.examples.append(example._replace(other=lines.first))
-        self.lines[key] = lines.count
+        self.lines[key] = lines.number
 
     @property
     def count(self) -> int:
@@ -265,7 +265,7 @@ class Inspection(NamedTuple):
 
 
 def inspect(
-    splits: dict[str, Sequence[Corpus]], data: DataConfig, compares_near: bool = True
+    splits: Mapping[str, Sequence[Corpus]], data: DataConfig, compares_near: bool = True
 ) -> Inspection:
     """Reads corpora by split: training, validation and test, each of which may be missing.
 
