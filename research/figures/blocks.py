@@ -180,12 +180,22 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "second_search": fields_of(
+        "second_search",
+        {
+            **{"run": "model", "fault": "fault", "way": "way", "lines": "lines"},
+            **{"replaced": "replaced", "better": "better", "worse": "worse"},
+            **{"chrf_before": "chrF before", "chrf_after": "chrF after"},
+        },
+        left=3,
+    ),
     "kept_spans": fields_of(
         "kept_spans",
         {
             **{"kind": "spans", "lines": "lines"},
             **{"right_text": "kept by the model, text", "right_emoji": "emoji"},
             **{"repaired_text": "repaired, text", "repaired_emoji": "emoji"},
+            **{"empty_text": "empty pairs, text", "empty_emoji": "emoji"},
             **{"chrf_text": "chrF, text", "chrf_emoji": "emoji", "seconds_none": "seconds, none"},
             **{"seconds_text": "text", "seconds_emoji": "emoji"},
         },

@@ -57,7 +57,7 @@ def test_lines_of_a_test_set_that_are_in_the_training_text(corpus):
         ("test", 4),
     ]
     (overlap,) = found.overlaps
-    assert [report.name for report in found.corpora] == ["train.en", "test.en"]
+    assert [report.name for report in found.corpora] == ["train.en-de", "test.en-de"]
     assert (overlap.held_out, overlap.split, overlap.pairs) == ("test", "training", 4)
     assert {part: shared.count for part, shared in overlap.exact.items()} == {
         "source": 1,
@@ -66,7 +66,7 @@ def test_lines_of_a_test_set_that_are_in_the_training_text(corpus):
     }
     (example,) = overlap.exact["target"].examples
     assert (example.line, example.texts) == (1, TRAINING[0])
-    assert example.other == "line 2 of test.en"
+    assert example.other == "line 2 of test.en-de"
 
 
 def test_each_split_is_compared_with_each_other(corpus):

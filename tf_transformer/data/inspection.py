@@ -5,7 +5,6 @@ for each pair, 1 kB for each pair of validation and test text, and 2 kB for each
 texts on a side that are compared for near ones.
 """
 
-import os
 import random
 import unicodedata
 from array import array
@@ -18,7 +17,7 @@ import numpy as np
 from tqdm import tqdm
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.corpora import name_of
+from tf_transformer.data.corpora import labels
 from tf_transformer.data.near_texts import NearTexts
 from tf_transformer.data.readers import open_corpus
 from tf_transformer.data.rules import RULES, faults
@@ -133,7 +132,7 @@ class CorpusReport:
 
     Attributes:
         split: training, validation or test.
-        name: the file of its sources, or its name; without a folder if files have different names.
+        name: a short name, such as train.en-de.
         skipped: number of rows that training cannot read, by reason.
         sides: counts of sources and targets.
         findings: by name of a rule, the pairs that have this fault.
@@ -271,31 +270,21 @@ def inspect(
 
     Near texts need the package rensa. A corpus that cannot be read is an `InputError`.
     """
-    reports: list[CorpusReport] = []
     overlaps: list[Overlap] = []
     held_out: list[_HeldOut] = []
-    names = _short_names([corpus for corpora in splits.values() for corpus in corpora])
+    every = [(split, corpus) for split, corpora in splits.items() for corpus in corpora]
+    names = labels([corpus for _, corpus in every])
+    reports = [CorpusReport(split, name) for (split, _), name in zip(every, names, strict=True)]
     for split in ("test", "validation", "training"):
         if corpora := splits.get(split):
             shared = [Overlap(split, x.name, x.pairs, compares_near) for x in held_out]
             own = None if split == "training" else _HeldOut(split, compares_near)
-            new = [CorpusReport(split, names[corpus]) for corpus in corpora]
-            listed = list(zip(corpora, new, strict=True))
+            own_reports = [report for report in reports if report.split == split]
+            listed = list(zip(corpora, own_reports, strict=True))
             _read(listed, data, (held_out, shared), own, compares_near)
-            reports[:0] = new
             held_out += [own] if own else []
             overlaps[:0] = shared
     return Inspection(reports, overlaps)
-
-
-def _short_names(corpora: Sequence[Corpus]) -> dict[Corpus, str]:
-    """The names of corpora, without folders where no other file has the same name."""
-    names = {corpus: name_of(corpus) for corpus in corpora}
-    counts = Counter(map(os.path.basename, set(names.values())))
-    return {
-        corpus: os.path.basename(name) if counts[os.path.basename(name)] == 1 else name
-        for corpus, name in names.items()
-    }
 
 
 def _read(
@@ -306,9 +295,9 @@ def _read(
     compares_near: bool,
 ) -> None:
     """Counts the pairs of the corpora of one split, and compares them with other splits."""
-    tests = {name: rule.start() for name, rule in RULES.items()}
     earlier = {side: _Earlier() for side in SIDES if compares_near}
     for corpus, report in listed:
+        tests = {name: rule.start() for name, rule in RULES.items()}
         report.near = {side: Finding() for side in earlier}
         rows = open_corpus(corpus, SIDES, data).numbered(report.skipped)
         for line, texts in tqdm(rows, report.name, leave=False, unit=" pairs", disable=None):

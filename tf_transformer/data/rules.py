@@ -151,7 +151,7 @@ class Rule(NamedTuple):
 
 
 RULES = {
-    "duplicate": Rule("an earlier pair has the same texts", Duplicates, True),
+    "duplicate": Rule("an earlier pair of the corpus has the same texts", Duplicates, True),
     "identical": Rule("both sides are the same three words or more", is_identical, True),
     "length_ratio": Rule("one side is over three times as long", is_out_of_proportion, True),
     "wrong_encoding": Rule("wrongly decoded, such as Ã¼ or U+FFFD", is_misread, True),

@@ -13,9 +13,9 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.inference import rare_functions
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
 from tf_transformer.kernels.gradient import without_own_gradients
+from tf_transformer.machine import rare_functions
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
@@ -63,7 +63,7 @@ class Traced:
             lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
             input_signature=inputs,
             autograph=False,
-            experimental_attributes=rare_functions.ATTRIBUTES if rare else None,
+            experimental_attributes=rare_functions.RARE_FUNCTION if rare else None,
         )
 
     @functools.cached_property

@@ -88,7 +88,7 @@ def compare_with_training(
         reason = str(error).partition(". ")[0].rstrip(".")
         print(f"seen in training: not known, because {reason}", file=sys.stderr)
         return {}
-    return _scores_by_part(task, test, predictions, Seen.of(test, splits.train))
+    return _scores_by_part(task, test, predictions, Seen.of(test, splits.train.tagged))
 
 
 def _warn_of_validation_text(stored: dict[str, str], test: TestSet) -> None:

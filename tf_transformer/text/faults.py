@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from tf_transformer.machine.rare_functions import RARE_FUNCTION
 from tf_transformer.text.capitals import NUMBERS
 from tf_transformer.text.normalization import LETTERS, MARKS, WHITE_SPACE, class_of
 
@@ -54,7 +55,7 @@ class Pairs(NamedTuple):
 
 def apart(rule: Callable[[], tf.Tensor]) -> Callable[[], tf.Tensor]:
     """The rule as one operation of a graph: each operation that does not run takes time, too."""
-    return tf.function(rule, autograph=False, experimental_attributes={"_noinline": True})
+    return tf.function(rule, autograph=False, experimental_attributes=RARE_FUNCTION)
 
 
 def has_loop(pairs: Pairs) -> tf.Tensor:

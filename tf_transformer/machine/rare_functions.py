@@ -2,7 +2,7 @@
 
 Before the first call of a graph, TensorFlow optimizes it with all functions that it may call. That
 takes seconds for functions which most calls never need. It leaves out the functions of `tf.data`,
-which it optimizes when they run. `ATTRIBUTES` marks a function in the same way.
+which it optimizes when they run. `RARE_FUNCTION` marks a function in the same way.
 """
 
 import os
@@ -13,7 +13,7 @@ from typing import Any
 from tensorflow.core.protobuf import saved_model_pb2
 
 _MARK = "_tf_data_function"
-ATTRIBUTES = {"_noinline": True, _MARK: True}
+RARE_FUNCTION = {"_noinline": True, _MARK: True}
 """The attributes of a `tf.function` that few batches call."""
 
 

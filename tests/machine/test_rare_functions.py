@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
-from tf_transformer.inference.rare_functions import mark_callees
 from tf_transformer.inference.text_graph import NUMBERS, Traced
+from tf_transformer.machine.rare_functions import mark_callees
 
 
 def loop_of(limit: int):
