@@ -176,6 +176,7 @@ DOORS = {
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
     **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
+    "commands.inspect_corpora": {"Run.load"},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
@@ -206,7 +207,7 @@ READS_NO_TEXT = {
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     "machine/rare_functions.py",
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
-    *("visualization/attention_page.py", "demo/app.py"),
+    *("visualization/attention_page.py", "visualization/corpus_page.py", "demo/app.py"),
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),
     "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_bin.py", "imports/marian_vocabulary_file.py"),

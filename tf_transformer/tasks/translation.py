@@ -1,6 +1,6 @@
 """Translation: learns from pairs of sentences, tests BLEU."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -115,6 +115,13 @@ class Translation(EncoderDecoderTask):
         """
         outputs, *references = read_texts(hypotheses, *split_paths(reference))
         return outputs, references
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        line = super().describe(scores)
+        if interval := scores.get("bleu_interval"):
+            low, high = interval
+            line += f"; 95 % confidence interval of BLEU {low:.2f} to {high:.2f}"
+        return line
 
     def compare(self, predictions: Strings, references: References, baseline: Strings) -> Scores:
         return Bleu(self.options).compare(predictions, references, baseline)
