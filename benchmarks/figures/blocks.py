@@ -328,6 +328,10 @@ OWN: dict[str, Renderer] = {
     "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
     "train_base_bfloat16": fields_of("train_base_bfloat16", TRAINING),
+    "start": fields_of(
+        "start",
+        {"process": "process", "sentences": "sentences", "seconds": "s", "peak_mb": "peak MB"},
+    ),
     "student": fields_of("student_multi30k", STUDENT),
     "student_tatoeba": fields_of("student_tatoeba", STUDENT),
     "stranger": partial(stranger, "stranger_before", "stranger_off", "stranger"),

@@ -4,6 +4,7 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, Literal, NoReturn
 
 from tf_transformer.config.option import (
+    at_least_one,
     check,
     free,
     inherited,
@@ -41,6 +42,14 @@ class Corpus:
         reverse: translate a tfds corpus from the second language of the pair to the first.
         data_dir: folder of the prepared corpora of tfds; empty: the default of TFDS.
         pairs: pairs in the train split of a generated corpus; 0: 40,000.
+        weight: how often an epoch has each pair, for one of several training corpora. 2: twice.
+            0.5: in every second epoch. All pairs of a corpus are seen equally often.
+        tag: a token that is put before each source text, such as >>de<<. It tells the model which
+            target language to write, or where the text comes from. language: the tag of the
+            target language of the corpus.
+        limit: pairs that are read, from the start of the corpus; 0: all.
+        from_epoch: epochs of the training before the first one that has this corpus.
+        until_epoch: epochs after which the training leaves out this corpus; 0: never.
     """
 
     source: LocalPath = ""
@@ -53,6 +62,11 @@ class Corpus:
     reverse: bool = False
     data_dir: PathOrAddress = ""
     pairs: int = free(0, not_negative)
+    weight: float = free(1.0, positive)
+    tag: str = ""
+    limit: int = free(0, not_negative)
+    from_epoch: int = free(0, not_negative)
+    until_epoch: int = free(0, not_negative)
 
     def __post_init__(self) -> None:
         check(self, "corpus")
@@ -68,10 +82,15 @@ class Corpus:
                 "separate corpora."
             )
 
+    def is_in(self, epoch: int) -> bool:
+        """Whether an epoch of the training, the first one is 0, has this corpus."""
+        return self.from_epoch <= epoch < (self.until_epoch or epoch + 1)
+
     def __repr__(self) -> str:
         """The fields that are given."""
-        given = {name: value for name in self.__match_args__ if (value := getattr(self, name))}
-        return f"Corpus({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        values = ((option, getattr(self, option.name)) for option in fields(self))
+        given = (f"{option.name}={value!r}" for option, value in values if value != option.default)
+        return f"Corpus({', '.join(given)})"
 
 
 @dataclass(frozen=True)
@@ -198,6 +217,9 @@ class DataConfig:
         corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
             {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
         valid_corpora: corpora of the validation text; empty: held out from the training text.
+        temperature: raises the weights of small corpora, so that a corpus of n pairs has a share of
+            n^(1/temperature). An epoch has each pair of the largest corpus once, and pairs of
+            smaller ones more often. 1: no change. 5 is usual for many languages.
         folder: folder for relative paths of text files. Empty: the working folder, then the folder
             in the environment variable TF_TRANSFORMER_DATA.
         origin: where a user can get the files; the error for a missing file says this.
@@ -254,6 +276,7 @@ class DataConfig:
 
     corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
     valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    temperature: float = free(1.0, at_least_one)
     folder: LocalPath = free("", on_resume="known_text")
     origin: str = free("", on_resume="free")
     source_language: str = inherited("en", on_resume="known_text")
@@ -320,6 +343,18 @@ class DataConfig:
                 "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
             )
         corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
+        for corpus in (*corpora[: len(corpora) == 1], *valid):
+            if (corpus.weight, corpus.from_epoch, corpus.until_epoch) != (1, 0, 0):
+                raise InputError(
+                    "weight, from_epoch and until_epoch are for one of several training corpora. "
+                    f"Leave them out of {corpus}."
+                )
+        for epoch in sorted({0, *(corpus.until_epoch for corpus in corpora)}) if corpora else ():
+            if not any(corpus.is_in(epoch) for corpus in corpora):
+                raise InputError(
+                    f"no corpus is left for epoch {epoch + 1} of the training. At least one needs "
+                    "until_epoch 0 or a later until_epoch."
+                )
         if valid and not corpora:
             raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
         if not corpora and short.generated_pairs != GENERATED_PAIRS:

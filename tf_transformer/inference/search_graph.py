@@ -11,7 +11,7 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.encode_terms import encode_terms
-from tf_transformer.inference.inputs import INPUTS, TERMS, WITH_INPUTS, Input, with_tag
+from tf_transformer.inference.inputs import INPUTS, WITH_INPUTS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
@@ -50,7 +50,7 @@ class Prepared(NamedTuple):
     lengths: tf.Tensor  # int32 (B,): number of ids; 0 for a text without a search
     copies: tf.Tensor  # string (B,): the prediction for a text without a search
     problem: dict[str, tf.RaggedTensor]  # int32 (B, None), fields of the `Problem` by name
-    has_terms: tf.Tensor  # bool (B,): whether terms apply
+    apart: tf.Tensor  # bool (B,): whether an input applies that has batches of its own
 
 
 class Predictions(NamedTuple):
@@ -152,16 +152,8 @@ class SearchGraph(text_graph.TextGraph):
 
     @property
     def problem_inputs(self) -> tuple[Input, ...]:
-        """The inputs that become fields of the `Problem`, terms last."""
+        """The inputs that become fields of the `Problem`, those with batches of their own last."""
         return tuple(kind for kind in self.inputs if kind.into == "problem")
-
-    @property
-    def fields_of_all(self) -> int:
-        """The number of `problem_inputs` without terms.
-
-        Texts with terms have a search of their own, so that a term changes no other text.
-        """
-        return sum(kind is not TERMS for kind in self.problem_inputs)
 
     def join(self, text: tf.Tensor, given: Mapping[str, tf.Tensor]) -> tf.Tensor:
         """The texts (B,) with the inputs that belong to the source, string (B,) by name."""
@@ -178,17 +170,16 @@ class SearchGraph(text_graph.TextGraph):
         lengths = text_graph.lengths_of(ids)
         searched = lengths >= self.shortest_source
         copied = self.is_copied(rest)
-        problem = {}
+        problem, apart = {}, tf.zeros(tf.shape(text), tf.bool)
         for kind in self.problem_inputs:
             if (encoded := kind.encode(self, text, named.get(kind.name))) is not None:
                 problem[kind.name] = encoded
-                copied &= tf.equal(text_graph.lengths_of(encoded), 0)
+                applies = text_graph.lengths_of(encoded) > 0
+                copied &= ~applies
+                apart |= applies & kind.has_own_batches
         lengths = tf.where(searched & ~copied, lengths, 0)
         copies = tf.where(copied, rest, "")
-        has_terms = tf.zeros(tf.shape(text), tf.bool)
-        if TERMS.name in problem:
-            has_terms = text_graph.lengths_of(problem[TERMS.name]) > 0
-        return Prepared(text, ids, cut & ~copied, lengths, copies, problem, has_terms)
+        return Prepared(text, ids, cut & ~copied, lengths, copies, problem, apart)
 
     def divide(self, text: tf.Tensor, *given: tf.Tensor) -> tuple[Parts, list[tf.Tensor]]:
         """Divides texts (B,) with `inputs` or none into parts.
@@ -476,7 +467,8 @@ class SearchGraph(text_graph.TextGraph):
         `config.split`, and `unseen_words`, if the words of the training are known.
         """
         if given:
-            text, *given = equally_many("expected one string for each text.", text, *given)
+            text, *others = equally_many("expected one string for each text.", text, *given)
+            given = tuple(others)
         unseen = self.unseen_words(text)
         if self.config.split == "none":
             texts, scores, strings, flags = self._predict_whole(search, count, text, *given)
@@ -536,7 +528,7 @@ class SearchGraph(text_graph.TextGraph):
         scores = tf.tile(score_of_none[None], (batch, 1))
         nothing = (copies, scores, *strings, tf.zeros((batch,), tf.bool))
         texts, scores, *strings, at_limit = micro_batches.run_in_micro_batches(
-            run, inputs.lengths, max_rows, nothing, inputs.has_terms if given else None
+            run, inputs.lengths, max_rows, nothing, inputs.apart if given else None
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
         named = dict(zip(self.strings, strings, strict=True))

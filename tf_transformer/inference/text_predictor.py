@@ -123,14 +123,11 @@ class TextPredictor(predictor.Predictor):
         inputs = self._read(call)
         ids, lengths, cut = inputs.ids.lists(), inputs.lengths.numpy().tolist(), inputs.cut.numpy()
         text = inputs.text.numpy()
-        has_terms, nothing = inputs.has_terms.numpy(), [np.zeros(0, np.int32)] * len(call.texts)
+        apart, nothing = inputs.apart.numpy(), [np.zeros(0, np.int32)] * len(call.texts)
         given = [
             inputs.problem[kind.name].lists() if kind.name in inputs.problem else nothing
             for kind in self._graph.problem_inputs
         ]
-        of_all = given[: self._graph.fields_of_all]
-        if not any(len(row) for column in of_all for row in column):
-            of_all = []
         strings = [[()] * len(cut)] * len(self._graph.strings)
         if not all(lengths):
             copied = self._of_copies(inputs.text, inputs.copies, inputs.lengths)
@@ -144,11 +141,12 @@ class TextPredictor(predictor.Predictor):
         is_long = [0 < trained < length for length in lengths]
 
         def run(indices: list[int]) -> Predictions:
-            columns = [ids, *(given if has_terms[indices[0]] else of_all)]
-            padded = (predictor.pad([column[i] for i in indices]) for column in columns)
-            return self._search(text[indices], *padded)
+            columns = [[column[i] for i in indices] for column in (ids, *given)]
+            while not any(map(len, columns[-1])):  # the search for fewer inputs
+                columns.pop()
+            return self._search(text[indices], *map(predictor.pad, columns))
 
-        groups = [np.where(group, lengths, 0).tolist() for group in (~has_terms, has_terms)]
+        groups = [np.where(group, lengths, 0).tolist() for group in (~apart, apart)]
         batches = itertools.chain.from_iterable(map(self._batches, groups))
         for indices, batch in self._in_parallel(run, batches):
             for row, i in enumerate(indices):

@@ -202,8 +202,8 @@ class Task(ABC):
         """A new codec, learned from the training examples.
 
         By default, one tokenizer learns from all texts. With `data.vocabularies` separate, each
-        field has a tokenizer that learns from the texts of this field. With `data.tokenizer`,
-        nothing is learned.
+        field has a tokenizer that learns from the texts of this field. The vocabulary of the source
+        has the tags of the corpora. With `data.tokenizer`, nothing is learned.
         """
         if own := self.own_codec(config):
             return own
@@ -214,11 +214,13 @@ class Task(ABC):
                 "Use shared or separate."
             )
         if config.data.vocabularies == "shared":
-            return Codec(Tokenizer.train(itertools.chain.from_iterable(stream), **options))
+            texts = itertools.chain.from_iterable(stream)
+            return Codec(Tokenizer.train(texts, symbols=stream.tags, **options))
         tokenizers = {}
         for place, field in enumerate(self.fields):
             lines = map(operator.itemgetter(place), stream)
-            tokenizers[field] = Tokenizer.train(lines, **options)
+            tags = stream.tags if field == self.source else []
+            tokenizers[field] = Tokenizer.train(lines, symbols=tags, **options)
         return Codec(tokenizers)
 
     def own_codec(self, config: Config) -> Codec | None:

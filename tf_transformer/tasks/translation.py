@@ -74,6 +74,7 @@ class Translation(EncoderDecoderTask):
         """
         if source and reference:
             texts, references, *more = read_texts(source, *split_paths(reference))
+            corpora.require_tags(texts, config)
             return TestSet(texts, references, more)
         if source or reference or not corpora.is_generated(config.data):
             raise InputError(
@@ -84,6 +85,7 @@ class Translation(EncoderDecoderTask):
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
         """All pairs of a corpus in any format."""
         source, target = corpora.read_test(corpus, self.fields, config.data)
+        corpora.require_tags(source, config)
         return TestSet(source, target)
 
     def test_set(self, examples: Examples) -> TestSet:

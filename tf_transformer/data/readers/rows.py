@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tf_transformer.data.examples import EMPTY, NOT_UTF8, ExampleStream, Texts, reasons
 from tf_transformer.errors import InputError
@@ -65,6 +65,14 @@ class Rows:
         return [
             list(decode(column, name)) for column, name in zip(columns, self.names, strict=True)
         ]
+
+    def first(self, count: int) -> "Rows":
+        """Selects the first rows. A pass reads no more than these."""
+        return replace(
+            self,
+            start=lambda skipped: itertools.islice(self.start(skipped), count),
+            identify=lambda: f"{self.identify()} first {count}",
+        )
 
     def _lines(self, skipped: Counter[str]) -> Iterator[Row]:
         for number, row in self.start(skipped):
