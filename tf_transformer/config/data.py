@@ -81,6 +81,11 @@ class Corpus:
                 f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
                 "separate corpora."
             )
+        if 0 < self.until_epoch <= self.from_epoch:
+            raise InputError(
+                f"no epoch has {self}: until_epoch must be 0 or more than from_epoch, got "
+                f"{self.until_epoch} and {self.from_epoch}."
+            )
 
     def is_in(self, epoch: int) -> bool:
         """Whether an epoch of the training, the first one is 0, has this corpus."""

@@ -165,6 +165,8 @@ def _completed(run: Run, task: Task) -> Run:
         rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in run.config.differences(config).items():
+        if name in ("data.corpora", "data.valid_corpora"):  # their tags, in many words
+            continue
         tqdm.write(f"{config.task.name} sets {name} to {reprlib.repr(after)}, not {before!r}")
     return replace(run, config=config)
 
