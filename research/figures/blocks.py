@@ -298,14 +298,17 @@ OWN: dict[str, Renderer] = {
         "remat",
         {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
     ),
-    "long_texts": fields_of(
-        "long_texts",
-        {
-            **{"run": "run", "between": "between sentences", "way": "translated"},
-            **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
-        },
-        left=3,
-    ),
+    **{
+        name: fields_of(
+            name,
+            {
+                **{"run": "run", "between": "between sentences", "way": "translated"},
+                **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
+            },
+            left=3,
+        )
+        for name in ("long_texts", "long_texts_news")
+    },
     "long_sentences": fields_of(
         "long_sentences",
         {

@@ -67,7 +67,7 @@ def test_a_model_that_copies_emoji_reads_them_unless_an_option_says_text(
     ):
         config = completed(monkeypatch, tmp_path / "run", *words)
         assert config.decode.keep_as == keep_as
-        is_told = "--decode.keep_as emoji, because" in capsys.readouterr().out
+        is_told = "--decode.keep_as emoji, which" in capsys.readouterr().out
         assert is_told == (words == copies)
 
 

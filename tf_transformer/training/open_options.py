@@ -19,6 +19,7 @@ from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
 
 GROUPS = ("model.", "data.", "train.")
+KEEP_AS = "decode.keep_as"
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
@@ -31,22 +32,12 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     by names like model.d_model, are kept. Data that cannot be read, and options or text that do not
     fit the weights of the origin, are an `InputError`.
     """
-    run = _fitted(run, task, given)
-    if not run.config.data.augment.copy or "decode.keep_as" in given:
-        return run
-    tqdm.write(
-        "chosen for data.augment.copy: --decode.keep_as emoji, because the model copies emoji"
-    )
-    return _with_options(run, {"decode.keep_as": "emoji"})
-
-
-def _fitted(run: Run, task: Task, given: Collection[str]) -> Run:
-    """`fit_to_text` by the size of the text and by the origin."""
     open_options = [name for name in defaults.FITTING if name not in given]
     if run.folder.has_checkpoint:
-        return _with_options(run, _of_started(run, open_options, given))
+        return _with_options(run, _of_started(run, [*open_options, KEEP_AS], given))
     fixed = _of_origin(run, task, given)
     run = _with_options(run, fixed)
+    fixed |= _of_copies(run, given)
     if not run.origin and (own := task.own_codec(run.config)):
         fixed["data.vocabulary_size"] = max(own.sizes)
     size = task.text_size(run.config) if open_options else None
@@ -115,6 +106,15 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
                     "it knows"
                 )
     return options
+
+
+def _of_copies(run: Run, given: Collection[str]) -> dict[str, Any]:
+    """What a model reads in place of spans, if it learns to copy emoji and its origin did not."""
+    knew = run.origin is not None and run.origin.config.data.augment.copy
+    if not run.config.data.augment.copy or knew or KEEP_AS in given:
+        return {}
+    tqdm.write(f"chosen for --data.augment.copy: --{KEEP_AS} emoji, which the model learns to copy")
+    return {KEEP_AS: "emoji"}
 
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:
