@@ -195,6 +195,7 @@ OWN: dict[str, Renderer] = {
             **{"kind": "spans", "lines": "lines"},
             **{"right_text": "kept by the model, text", "right_emoji": "emoji"},
             **{"repaired_text": "repaired, text", "repaired_emoji": "emoji"},
+            **{"empty_text": "empty pairs, text", "empty_emoji": "emoji"},
             **{"chrf_text": "chrF, text", "chrf_emoji": "emoji", "seconds_none": "seconds, none"},
             **{"seconds_text": "text", "seconds_emoji": "emoji"},
         },

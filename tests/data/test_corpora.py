@@ -788,5 +788,5 @@ def test_every_epoch_needs_a_corpus():
     with pytest.raises(InputError, match="no corpus is left for epoch 4 of the training"):
         DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=4, until_epoch=0)))
     DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=3, until_epoch=0)))
-    with pytest.raises(InputError, match=r"no epoch has .*: until_epoch must be 0 or more than"):
+    with pytest.raises(InputError, match=r"no epoch has .*: until_epoch must be 0, or above"):
         Corpus("a.en", "a.de", from_epoch=3, until_epoch=3)

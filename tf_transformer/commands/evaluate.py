@@ -6,6 +6,7 @@ With --hypotheses, it scores given outputs. The last line on stdout is one JSON 
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
@@ -23,7 +24,9 @@ from tf_transformer.registry import options_of
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
-    from tf_transformer.tasks import Evaluation, Task
+    from tf_transformer.tasks import Evaluation, Task, TestSet
+
+RESAMPLES = 1000  # samples for confidence intervals
 
 
 def main(
@@ -38,6 +41,7 @@ def main(
     task: str = "",
     output: LocalPath = "",
     overwrite: bool = False,
+    seen: bool = True,
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
@@ -62,6 +66,8 @@ def main(
             translation.
         output: file for the predictions.
         overwrite: replace an existing file.
+        seen: say how many sentences the training text of the run has, and score both parts. This
+            reads the training text. Several test sets are not compared.
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null:
             the value in the run's config.yaml.
@@ -88,6 +94,7 @@ def main(
     else:
         given = decode_options.get("task_options") or {}
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
+    options = _with_interval(options, decode_options.get("task_options") or {})
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
     if corpora and (source or reference):
         raise InputError("give --source and --reference, or --corpus, not both.")
@@ -103,7 +110,8 @@ def main(
     if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
-        evaluations = _evaluate(kind, run, source, reference, corpora, dtype)
+        tests = _test_sets(kind, run, source, reference, corpora)
+        evaluations = _evaluate(kind, run, tests, dtype)
         if len(evaluations) > 1:
             _print_table({name: own.scores for name, own in evaluations.items()})
             return
@@ -113,6 +121,13 @@ def main(
             write_output(output, lines, overwrite)
     requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
+    if seen and run and not hypotheses:
+        from tf_transformer.tasks.seen import compare_with_training, describe
+
+        (test,) = tests.values()
+        parts = compare_with_training(kind, run, test, predictions)
+        scores |= parts
+        print(describe(parts), end="\n" * bool(parts))
     print(json.dumps(_finite(scores)))
 
 
@@ -153,25 +168,35 @@ def _finite(scores: Any) -> Any:
     return None if isinstance(scores, float) and not math.isfinite(scores) else scores
 
 
+def _with_interval(options: Any, given: Mapping[str, Any]) -> Any:
+    """The options of a task with samples for confidence intervals, unless their number is given.
+
+    A run stores 0, because training computes no intervals.
+    """
+    if getattr(options, "resamples", None) == 0 and given.get("resamples") is None:
+        return replace(options, resamples=RESAMPLES)
+    return options
+
+
+def _test_sets(
+    task: "Task", run: Run, source: str, reference: str, corpora: Sequence[Corpus]
+) -> "dict[str, TestSet]":
+    """Test sets by short names of their corpora; files of texts have the name ""."""
+    if not corpora:
+        return {"": task.load_test(run.config, source, reference)}
+    read = [task.load_corpus(run.config, corpus) for corpus in corpora]
+    return dict(zip(labels(corpora), read, strict=True))
+
+
 def _evaluate(
-    task: "Task",
-    run: Run,
-    source: str,
-    reference: str,
-    corpora: Sequence[Corpus],
-    dtype: DType,
+    task: "Task", run: Run, tests: "Mapping[str, TestSet]", dtype: DType
 ) -> "dict[str, Evaluation]":
-    """The predictions of a run for test sets, and their scores, by short names of the corpora."""
+    """The predictions of a run for test sets, and their scores, by the names of the sets."""
     from tf_transformer.files.streaming import SentenceProgress
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
-    if corpora:
-        read = [task.load_corpus(run.config, corpus) for corpus in corpora]
-        tests = dict(zip(labels(corpora), read, strict=True))
-    else:
-        tests = {"": task.load_test(run.config, source, reference)}
     predictor = load_predictor(run, dtype)
     evaluations = {}
     for name, test in tests.items():

@@ -82,10 +82,7 @@ class Corpus:
                 "separate corpora."
             )
         if 0 < self.until_epoch <= self.from_epoch:
-            raise InputError(
-                f"no epoch has {self}: until_epoch must be 0 or more than from_epoch, got "
-                f"{self.until_epoch} and {self.from_epoch}."
-            )
+            raise InputError(f"no epoch has {self}: until_epoch must be 0, or above from_epoch.")
 
     def is_in(self, epoch: int) -> bool:
         """Whether an epoch of the training, the first one is 0, has this corpus."""
@@ -232,8 +229,13 @@ class DataConfig:
             name languages, like tmx. With tfds, training sets it to the language of the corpus.
         target_language: target language, like source_language. mul: each source text says its
             target language, so corpora may have different ones.
+        clean: rules for pairs that training leaves out, such as [identical, length_ratio];
+            recommended: those that `tf-transformer inspect` recommends. For translations.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
+        held_out_by: the sides on which held-out pairs differ from all other pairs. both: no
+            training pair has their source or their target. source: their targets may be in the
+            training text, as in earlier versions. For translations.
         cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
             of up to 250,000 pairs stays in memory, and a longer one goes to the run's folder, in
             shards of this size. Memory holds only a few shards. Training shuffles four shards
@@ -286,7 +288,9 @@ class DataConfig:
     origin: str = free("", on_resume="free")
     source_language: str = inherited("en", on_resume="known_text")
     target_language: str = inherited("de", on_resume="known_text")
+    clean: tuple[str, ...] | str = free((), common=True)
     held_out: int = free(1000, positive)
+    held_out_by: Literal["both", "source"] = free("both")
     cache_dir: LocalPath = free("", on_resume="free")
     max_length: int = free(0, not_negative, derived=True, common=True)
     vocabularies: Literal["shared", "separate", "joint"] = same("shared")
@@ -314,6 +318,8 @@ class DataConfig:
     def __post_init__(self, *short_forms: Any) -> None:
         check(self, "data")
         self._resolve(ShortForms(*short_forms))
+        if isinstance(self.clean, str):  # one text stands for a list of it
+            object.__setattr__(self, "clean", (self.clean,) if self.clean else ())
         if self.bpe_dropout and self.segmentation != "bpe":
             raise InputError(
                 f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."

@@ -57,7 +57,8 @@ class DecodeConfig:
         keep: spans that stand in each translation as in its text: addresses, tags, placeholders,
             units, emoji; common: all of them. Anything else is a regular expression of the user,
             which RE2 reads. Spans that the model loses or changes are put back by its attention.
-        keep_as: what the model reads in place of the first 16 spans that it keeps. text: the spans.
+            Tags of elements with content, such as <b>, are not read by the model.
+        keep_as: what the model reads in place of the first 16 other spans. text: the spans.
             emoji: an emoji for each, which models copy that were trained with data.augment.copy;
             such a training sets it.
         target_tag: target language of an imported model for several languages, like >>por<<. An

@@ -7,12 +7,13 @@ import pathlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts
+from tf_transformer.data import rules
+from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts, reasons
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
@@ -83,22 +84,31 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
     """
     check(config.data)
     data = in_folder(config.data)
-    train = stream(training_corpora(data), fields, data)
+    train = stream(training_corpora(data), fields, data, data.clean)
     if validation := validation_corpora(data):
         return train, stream(validation, fields, data).read()
-    return train.hold_out(data.held_out, config.train.seed)
+    by_target = len(fields) == 2 and data.held_out_by == "both"
+    return train.hold_out(data.held_out, config.train.seed, by_target)
 
 
 def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
     """The size of the training text, with the pairs that are held out from it for validation."""
     check(data)
     data = in_folder(data)
-    return TextSize.of(stream(training_corpora(data), fields, data))
+    return TextSize.of(stream(training_corpora(data), fields, data, data.clean))
 
 
-def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
-    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
-    streams = (open_corpus(corpus, fields, data).stream(fields) for corpus in corpora)
+def stream(
+    corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig, clean: Collection[str] = ()
+) -> ExampleStream:
+    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples.
+
+    Pairs that a rule of `clean` finds are skipped and counted, by rule and corpus.
+    """
+    streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
+    if clean:
+        places = [f" in {name}" if len(corpora) > 1 else "" for name in labels(corpora)]
+        streams = [_cleaned(text, clean, x) for text, x in zip(streams, places, strict=True)]
     parts = [
         Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
         for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
@@ -106,6 +116,26 @@ def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -
     if len(parts) == 1 and not parts[0].tag:
         return parts[0].stream
     return ExampleStream.joined(parts)
+
+
+def _cleaned(text: ExampleStream, clean: Collection[str], place: str) -> ExampleStream:
+    """The examples of a corpus that no rule finds. `place` names the corpus in reasons."""
+    chosen = rules.chosen(clean)
+
+    def start(skipped: Counter[str]) -> Iterator[Texts]:
+        tests = {name: rule.start() for name, rule in chosen.items()}
+        is_empty = True
+        for texts in text.start(skipped):
+            if found := rules.faults(tests, *texts):
+                skipped[f"{found[0]}{place}"] += 1
+            else:
+                is_empty = False
+                yield texts
+        if is_empty:
+            raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
+
+    named = f"without {rules.VERSION} {' '.join(chosen)}"
+    return ExampleStream(text.fields, start, lambda: f"{text.identity} {named}")
 
 
 def labels(corpora: Sequence[Corpus]) -> list[str]:
@@ -158,6 +188,7 @@ def check(data: DataConfig) -> None:
     files = in_folder(data)
     if own_file(files.corpora):
         return
+    rules.chosen(data.clean)
     for corpus in (*training_corpora(files), *validation_corpora(files)):
         try:
             check_corpus(corpus)

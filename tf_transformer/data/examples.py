@@ -59,10 +59,9 @@ class Examples:
 
     def by_corpus(self) -> dict[str, "Examples"]:
         """The examples of each corpus by its name; "" for one corpus without a name."""
-        ends = itertools.accumulate(self.parts.values())
-        ranges = (
-            range(end - size, end) for size, end in zip(self.parts.values(), ends, strict=True)
-        )
+        sizes = self.parts.values()
+        ends = itertools.accumulate(sizes)
+        ranges = (range(end - size, end) for size, end in zip(sizes, ends, strict=True))
         return dict(zip(self.parts, map(self.take, ranges), strict=True)) or {"": self}
 
     def stream(self) -> "ExampleStream":
@@ -138,23 +137,38 @@ class ExampleStream:
         texts_by_field = dict(zip(self.fields, columns, strict=True))
         return Examples(texts_by_field, skipped, sizes if self.parts else {})
 
-    def hold_out(self, count: int, seed: int) -> tuple["ExampleStream", Examples]:
+    def hold_out(
+        self, count: int, seed: int, by_target: bool = False
+    ) -> tuple["ExampleStream", Examples]:
         """Splits off `count` distinct validation texts by the first field: training, validation.
 
         Examples with the same first text stay together, so no validation text is in the training
-        data. The texts with the smallest seeded hashes are held out. They are at most a tenth of
-        the distinct texts, and have at most a tenth of the examples. A text that would exceed this
+        data. `by_target`: the second texts of validation examples are not in the training data,
+        either: a first text that shares one stays in the training data.
+
+        The texts with the smallest seeded hashes are held out. They are at most a tenth of the
+        distinct texts, and have at most a tenth of the examples. A text that would exceed this
         limit stays in the training data. If every text exceeds it, the rarest text is held out,
         with a warning. Fewer than two distinct texts are an `InputError`.
         """
         hashes = (_seeded_hash(texts[0], seed) for texts in self)
         smallest, total = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
+        most = max(1, min(count, len(smallest) // 10))
         if len(smallest) < 2:
             raise InputError(
                 "validation examples cannot be held out of fewer than 2 distinct texts "
                 f"({self.fields[0]}); give more text, or data.valid_source and data.valid_target."
             )
-        chosen = _within(smallest, max(1, min(count, len(smallest) // 10)), total // 10)
+        if by_target:
+            own = self._with_own_targets(smallest, seed)
+            if not own:
+                print(
+                    "warning: each target that is held out for validation is in the training text, "
+                    "too, because all targets have several sources. Give separate validation text.",
+                    file=sys.stderr,
+                )
+            smallest = own or smallest
+        chosen = _within(smallest, most, total // 10)
         if not chosen:
             chosen = {min(smallest, key=lambda value: (smallest[value], value))}
             print(
@@ -167,6 +181,19 @@ class ExampleStream:
         train = self._where(lambda text: _seeded_hash(text, seed) not in chosen, f"not {name}")
         valid = self._where(lambda text: _seeded_hash(text, seed) in chosen, name)
         return train, replace(valid.read(), skipped=Counter())
+
+    def _with_own_targets(self, sizes: Mapping[int, int], seed: int) -> dict[int, int]:
+        """The groups of first texts, by hash, whose second texts no other first text has."""
+        owners: dict[int, int] = {}  # hashes of first texts, by hashes of second texts
+        for source, target in self:
+            if (owner := _seeded_hash(source, seed)) in sizes:
+                owners[_seeded_hash(target, seed)] = owner
+        shared = set()
+        for source, target in self:
+            known = owners.get(_seeded_hash(target, seed))
+            if known is not None and (other := _seeded_hash(source, seed)) != known:
+                shared |= {known, other}
+        return {value: size for value, size in sizes.items() if value not in shared}
 
     def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":
         """Selects examples by their first text; `condition` becomes part of the identity."""

@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ class Exposure(NamedTuple):
         return self.seen / self.distinct
 
 
+@dataclass(eq=False)
 class Mixture:
     """The token stores of several corpora as one store, which `BatchSampler` reads.
 
@@ -52,15 +54,10 @@ class Mixture:
             shares of n^(1/temperature) (Arivazhagan et al. 2019). 1: no change.
     """
 
-    def __init__(
-        self,
-        components: Sequence[Component],
-        shard_examples: int,
-        seed: int,
-        temperature: float = 1.0,
-    ):
-        self.components = list(components)
-        self._shard_examples, self._seed, self._temperature = shard_examples, seed, temperature
+    components: Sequence[Component]
+    shard_examples: int
+    seed: int
+    temperature: float = 1.0
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -93,7 +90,7 @@ class Mixture:
     def weights(self) -> list[float]:
         """How often an epoch has each example of each corpus."""
         pairs = list(map(sum, self._sizes))
-        power = 1 - 1 / self._temperature
+        power = 1 - 1 / self.temperature
         return [
             component.plan.weight * (max(pairs) / count) ** power
             for component, count in zip(self.components, pairs, strict=True)
@@ -109,7 +106,7 @@ class Mixture:
 
     def num_shards(self) -> int:
         """Number of shards. Waits until all examples are tokenised."""
-        return math.ceil(sum(map(sum, self._sizes)) / self._shard_examples)
+        return math.ceil(sum(map(sum, self._sizes)) / self.shard_examples)
 
     def has_shard(self, number: int) -> bool:
         """Whether shard `number` exists."""
@@ -148,7 +145,7 @@ class Mixture:
         start, stop = self._bounds(place, shard)
         before, after = map(self.components[place].plan.epochs, (epoch, epoch + 1))
         whole, fraction = divmod(self.weights[place], 1)
-        rng = np.random.default_rng((self._seed, shard, place, 7))
+        rng = np.random.default_rng((self.seed, shard, place, 7))
         phases = (rng.permutation(stop - start) + rng.random()) / max(1, stop - start)
         passed = np.floor(after * fraction + phases) - np.floor(before * fraction + phases)
         return (whole * (after - before) + passed).astype(int)

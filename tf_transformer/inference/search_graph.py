@@ -245,12 +245,18 @@ class SearchGraph(text_graph.TextGraph):
         return self.kept_spans.without_spans(text) if self.kept_spans else text
 
     def hidden(self, text: tf.Tensor) -> tf.Tensor:
-        """The clean strings (B,) as the search reads them; see `config.keep_as`."""
+        """The clean strings (B,) as the search reads them: without the tags of elements.
+
+        With `config.keep_as`, emoji stand for other spans.
+        """
+        text = self.kept_spans.untagged(text) if self.kept_spans else text
         return self.symbols.hide(text) if self.symbols else text
 
     def shown(self, outputs: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Results (B, N) of `decode` for strings (B,), with the spans that `hidden` hides."""
-        return self.symbols.show(outputs, text) if self.symbols else outputs
+        if not self.symbols or not self.kept_spans:
+            return outputs
+        return self.symbols.show(outputs, self.kept_spans.untagged(text))
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Prepares strings (B,) for `encode`, and returns them with and without target tags.
@@ -324,8 +330,7 @@ class SearchGraph(text_graph.TextGraph):
             kept = self.kept_spans(hypotheses, text, texts, named.get("prefix"))
             if self.config.word_probabilities:
                 ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, drawn), ids)
-                if self.symbols:
-                    source = self.encode(text)[0].to_tensor(PAD_ID)
+                source = self.encode(text)[0].to_tensor(PAD_ID)
             texts = kept
         strings = []
         if self.config.word_probabilities:

@@ -6,6 +6,7 @@ scores. `tests/tasks/reversal.py` is a small task; `tasks/translation.py` is the
 
 import copy
 import functools
+import hashlib
 import itertools
 import operator
 from abc import ABC, abstractmethod
@@ -39,6 +40,16 @@ class Splits(NamedTuple):
 
     train: ExampleStream
     valid: Examples
+
+    def identities(self) -> dict[str, str]:
+        """Hashes of the training text and the validation text, independent of file names."""
+        streams = {"training": self.train, "validation": self.valid.stream()}
+        return {name: identity_of(stream) for name, stream in streams.items()}
+
+
+def identity_of(stream: ExampleStream) -> str:
+    """The hash of a text that a run stores."""
+    return hashlib.sha256(stream.identity.encode()).hexdigest()
 
 
 class _TestTexts(NamedTuple):

@@ -24,11 +24,24 @@ GROUPS = ("model.", "data.", "train.")
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """The run with options that fit its training text in place of defaults; see `defaults`.
 
+    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans.
+
     A run that starts with the weights of another also has options of that run, and a lower learning
     rate. A run that has started keeps its options. Chosen options are printed. The options `given`,
     by names like model.d_model, are kept. Data that cannot be read, and options or text that do not
     fit the weights of the origin, are an `InputError`.
     """
+    run = _fitted(run, task, given)
+    if not run.config.data.augment.copy or "decode.keep_as" in given:
+        return run
+    tqdm.write(
+        "chosen for data.augment.copy: --decode.keep_as emoji, because the model copies emoji"
+    )
+    return _with_options(run, {"decode.keep_as": "emoji"})
+
+
+def _fitted(run: Run, task: Task, given: Collection[str]) -> Run:
+    """`fit_to_text` by the size of the text and by the origin."""
     open_options = [name for name in defaults.FITTING if name not in given]
     if run.folder.has_checkpoint:
         return _with_options(run, _of_started(run, open_options, given))

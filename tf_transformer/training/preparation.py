@@ -1,7 +1,6 @@
 """Prepares what a training run reads: the run's configuration, codec and batches."""
 
 import functools
-import hashlib
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -80,6 +79,8 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif data.clean and not _is_pair(task):
+        option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
         kind, rate = next(item for item in asdict(data.augment).items() if item[1])
         option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
@@ -154,21 +155,12 @@ def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus)
         )
 
 
-def _identities(splits: Splits) -> dict[str, str]:
-    """Hashes of the training text and the validation text, independent of file names."""
-    streams = {"training": splits.train, "validation": splits.valid.stream()}
-    return {
-        name: hashlib.sha256(stream.identity.encode()).hexdigest()
-        for name, stream in streams.items()
-    }
-
-
 def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     """Raises an `InputError` if the run started with another text.
 
     The folder of an earlier version has no identities; it gets the identities of the present text.
     """
-    identities = _identities(splits)
+    identities = splits.identities()
     stored = folder.load_text()
     if stored is None:
         return folder.save_text(identities)
@@ -183,7 +175,7 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
 def _start(run: Run, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything that may be wrong has been read."""
     codec, folder = _new_codec(run, task, splits.train), run.folder
-    identities = _identities(splits)
+    identities = splits.identities()
     folder.mark_start()
     folder.save_config(run.config)
     folder.save_text(identities | SCORED)

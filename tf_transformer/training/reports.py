@@ -151,9 +151,8 @@ def _of_corpora(metrics: Mapping[str, float]) -> str:
     for full_name, value in metrics.items():
         name, _, corpus = full_name.partition("/")
         if corpus:
-            rows.setdefault(corpus, {})[name] = (
-                f"{value:,.0f}" if name == "seen" else f"{value:.4g}"
-            )
+            shown = f"{value:,.0f}" if name == "seen" else f"{value:.4g}"
+            rows.setdefault(corpus, {})[name] = shown
     return table(rows)
 
 
