@@ -81,7 +81,7 @@ def test_only_finished_targets_of_1_2_are_pairs(write, capsys):
         "without en or de": 1,
     }
     assert read_test(corpus, FIELDS, DataConfig()) == [sources, targets]
-    assert 'left out 2 untranslated, 2 with translate="no"' in capsys.readouterr().err
+    assert ', 2 untranslated, 2 with translate="no"' in capsys.readouterr().err
 
 
 def test_only_finished_segments_of_2_0_are_pairs(write):

@@ -31,12 +31,13 @@ class Corpus:
         target: file of translations; line n translates line n of source.
         path: one file that holds both sides of each example; replaces source and target.
         name: name of a corpus without a file, like wmt14_translate/de-en with format tfds.
-        format: text, tsv, jsonl, tmx, xliff, po, tfds, generated, or the name of a registered
-            format. Empty: the ending of the file decides.
+        format: text, tsv, jsonl, tmx, xliff, moses, wmt, parquet, po, tfds, generated, or the name
+            of a registered format. Empty: the ending of the file decides.
         columns: the places of source and target in path. tsv: names from the first line, or
-            numbers from 1 when the first line is an example; default 1 and 2. jsonl: keys;
-            default source and target, or the languages of the data options. tmx and
-            xliff: languages; default the languages of the data options.
+            numbers from 1 when the first line is an example; default 1 and 2. jsonl and
+            parquet: keys; default source and target, or the languages of the data options. tmx,
+            xliff, moses, wmt: languages; default the languages of the data options. In wmt,
+            de:refA names a reference.
         split: split of a tfds or generated corpus; empty: train.
         reverse: tfds: translate from the second language of the pair to the first. po: translate
             from the translations to the messages.

@@ -140,7 +140,7 @@ def pairs_of(
     is_empty = True
     for number, unit in _units(collector):
         present.update((tag or "unnamed", None) for tag, _ in unit.segments)
-        found = [_in_language(unit, language) for language in languages]
+        found = [places_of(language, [tag for tag, _ in unit.segments]) for language in languages]
         if not all(found):
             skipped[f"without {' or '.join(languages)}"] += 1
             continue
@@ -163,12 +163,16 @@ def pairs_of(
         )
 
 
-def _in_language(unit: Unit, language: str) -> list[int]:
-    """Finds the places of segments in a language. Segments in a variety of it come last."""
-    names = [language, *(tag for tag, _ in unit.segments)]
-    wanted, *tags = (name.lower().replace("_", "-") for name in names)
-    exact = [place for place, tag in enumerate(tags) if tag == wanted]
-    return exact + [place for place, tag in enumerate(tags) if tag.startswith(f"{wanted}-")]
+def places_of(language: str, tags: Sequence[str]) -> list[int]:
+    """Finds the places of a language in tags. Varieties of the language come last.
+
+    Example:
+        >>> places_of("en", ["en-US", "de", "EN"])
+        [2, 0]
+    """
+    wanted, *names = (name.lower().replace("_", "-") for name in (language, *tags))
+    exact = [place for place, name in enumerate(names) if name == wanted]
+    return exact + [place for place, name in enumerate(names) if name.startswith(f"{wanted}-")]
 
 
 def _units(collector: UnitCollector) -> Iterator[tuple[int, Unit]]:
