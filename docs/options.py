@@ -96,6 +96,8 @@ def _command(name: str, function: Callable[..., None]) -> str:
         else:
             shown = "required" if default is inspect.Parameter.empty else _default(default)
             several = parameter.kind is inspect.Parameter.VAR_POSITIONAL
+            if several and "data" in hints:  # they are short for data options
+                shown = "none"
             option = (
                 f"{parameter.name.upper().removesuffix('S')} ..."
                 if several

@@ -6,6 +6,9 @@ Exports the run and calls all three signatures for all lines, in a session in a 
 imports only tensorflow and tensorflow_text: one by one, in batches of 7 and 64, shuffled, and with
 empty rows as a batching server adds them. Counts the strings that differ from those of translate.py
 (for n_best and score: from the Python translator's), and compares the scores of equal strings.
+
+With `--everything true`, the export has all options of texts: sentences, kept spans and the
+probabilities of words. Two lines form a text, with a span in each, and all texts have a glossary.
 """
 
 import itertools
@@ -21,14 +24,20 @@ import numpy as np
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import Comparison
+from research.kept_spans import KINDS
 from tf_transformer.commands import command_line
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import Request, session
 from tf_transformer.files.reading import read_lines
+from tf_transformer.inference.inputs import WITH_INPUTS
+from tf_transformer.inference.notices import warnings_of
+from tf_transformer.inference.predictor import NBest
 from tf_transformer.inference.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[1]
 PADDING = 5  # empty rows added to each batch of 7
+EVERYTHING = {"split": "sentences", "keep": "common", "word_probabilities": True}
+GLOSSARY = "a\teine\nin\tinmitten\n"  # short words, which many texts have
 
 Rows = list[dict[str, Any]]  # the outputs of each row, by name
 
@@ -49,6 +58,7 @@ def main(
     num_hypotheses: int = 4,
     jit_compile: bool = False,
     parallel_batches: int = 1,
+    everything: bool = False,
     output: str = "",
 ) -> None:
     """Prints for each signature and each way of batching how many strings differ.
@@ -60,20 +70,29 @@ def main(
         num_hypotheses: of the signature n_best.
         jit_compile: whether XLA compiles the export.
         parallel_batches: parts of a batch that the export searches at a time.
+        everything: whether all options of texts are on.
         output: result file to write, for example research/results/contract.json.
     """
     raw = list(itertools.islice(read_lines(source), lines))
-    translator = Translator.from_run(run_dir, num_hypotheses=num_hypotheses)
+    chosen: dict[str, Any] = EVERYTHING if everything else {}
+    raw = with_spans(raw) if everything else raw
+    translator = Translator.from_run(run_dir, num_hypotheses=num_hypotheses, **chosen)
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "model" / "1"
         options = ["--run_dir", run_dir, "--num_hypotheses", str(num_hypotheses)]
         options += ["--jit_compile", str(jit_compile).lower()]
         options += ["--parallel_batches", str(parallel_batches)]
-        python("-m", "export", "--to", str(model), *options)
+        words = [f"--{name}={str(value).lower()}" for name, value in chosen.items()]
+        python("-m", "export", "--to", str(model), *options, *words)
         stored = sum(file.stat().st_size for file in (model / "variables").iterdir())
-        translated = python("translate.py", "--run_dir", run_dir, stdin=b"\n".join(raw))
+        if everything:
+            glossary = pathlib.Path(folder) / "glossary.tsv"
+            glossary.write_text(GLOSSARY)
+            words += ["--terms", str(glossary)]
+        translated = python("translate.py", "--run_dir", run_dir, *words, stdin=b"\n".join(raw))
         texts = [line.decode("utf-8", "replace") for line in raw]
-        expected = expected_rows(translator, texts, translated.decode().split("\n")[: len(raw)])
+        rows_of = rows_of_everything if everything else expected_rows
+        expected = rows_of(translator, texts, translated.decode().split("\n")[: len(raw)])
         rows: Rows = [
             {"signature": signature, "batches": batches.name}
             | compare(wanted, served(model, signature, texts, wanted, batches))._asdict()
@@ -98,11 +117,32 @@ def python(*words: str, stdin: bytes = b"") -> bytes:
     return subprocess.run(program, cwd=ROOT, input=stdin, capture_output=True, check=True).stdout
 
 
-def expected_rows(
+def with_spans(lines: list[bytes]) -> list[bytes]:
+    """Texts of two lines, each line with a span of a kind."""
+    texts = [line.decode("utf-8", "replace") for line in lines if line.split()]
+    kinds = itertools.cycle(KINDS.values())
+    changed = [kind(text) for kind, text in zip(kinds, texts, strict=False)]
+    return [" ".join(changed[n : n + 2]).encode() for n in range(0, len(changed), 2)]
+
+
+def rows_of_everything(
     translator: Translator, texts: list[str], translated: list[str]
 ) -> dict[str, Rows]:
+    """The outputs that the signatures with inputs should give for texts with `GLOSSARY`."""
+    n_best = translator.n_best(texts, terms=[GLOSSARY] * len(texts))
+    alone = expected_rows(translator, texts, translated, n_best)
+    rows = {WITH_INPUTS[name]: alone[name] for name in WITH_INPUTS}
+    for outputs, (best, *_) in zip(rows["with_inputs"], n_best, strict=True):
+        outputs |= {"parts": best.parts, "warnings": warnings_of(best.notices)}
+        outputs |= {"word_probabilities": " ".join(map(str, best.word_probabilities))}
+    return rows
+
+
+def expected_rows(
+    translator: Translator, texts: list[str], translated: list[str], n_best: NBest | None = None
+) -> dict[str, Rows]:
     """The outputs that each signature should give for each text."""
-    n_best = translator.n_best(texts)
+    n_best = translator.n_best(texts) if n_best is None else n_best
     pairs = translator.score(texts, translated)
     return {
         "serving_default": [
@@ -141,6 +181,8 @@ def served(
     inputs = {"text": texts}
     if signature == "score":
         inputs = {"source": texts, "target": [row["target"] for row in rows]}
+    if signature in WITH_INPUTS.values():
+        inputs |= {"prefix": [""] * len(texts), "terms": [GLOSSARY] * len(texts)}
     starts = range(0, len(batches.order), batches.size)
     chunks = [batches.order[start : start + batches.size] for start in starts]
     requests = [
@@ -177,10 +219,14 @@ def compare(expected: Rows, found: Rows) -> Comparison:
 
 
 def strings(row: dict[str, Any]) -> list[str]:
-    """The translations that were found for a row."""
+    """The translations that were found for a row, and what is told about them."""
     scores = row.get("scores", [0.0])
     texts = row.get("translations", [row.get("translation", "")])
-    return [text for text, score in zip(texts, scores, strict=True) if score != NEG_INF]
+    found = [text for text, score in zip(texts, scores, strict=True) if score != NEG_INF]
+    if "parts" in row and "translation" in row:
+        count = len(row["word_probabilities"].split())
+        found += [f"{row['parts']} parts", row["warnings"], f"{count} words"]
+    return found
 
 
 def numbers(row: dict[str, Any]) -> list[float]:

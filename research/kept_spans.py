@@ -4,13 +4,14 @@
         --source test_2016_flickr.en --reference test_2016_flickr.de
 
 Puts a random span of each kind into each line of a file: between two words, or tags around a word.
-Counts the lines whose translations have all spans, and scores the text around them. Both are those
-of the model alone; with the repair, all lines have their spans. The times are the medians of
-several rounds.
+Counts the lines whose translations have all spans, of the model alone and with the repair, and
+those whose tags enclose nothing. Scores the text around the spans. With the options, the model does
+not read tags around words. The times are the medians of several rounds.
 """
 
 import functools
 import random
+import re
 import statistics
 import time
 from collections import Counter
@@ -24,12 +25,14 @@ from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import first_lines
 from tf_transformer.commands import command_line
+from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.span_symbols import SpanSymbols
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.kept_spans import spans, without_spans
 
 NONE = "none"
 WARM_UP = 100  # lines before the first round
+EMPTY = re.compile(r"<[^/<>]*>\s*</[^<>]*>")  # an element without content
 DRAW = random.Random(3)
 PLACEHOLDERS = [
     *("{name}", "%(name)s", "{{name}}", "${name}", "{n, plural, one {# name} other {# name}}"),
@@ -138,6 +141,8 @@ def main(
         for way in by_model:
             row[f"repaired_{way}"] = count_right(texts, outputs[way])
         for way in by_model:
+            row[f"empty_{way}"] = len([text for text in outputs[way] if EMPTY.search(text)])
+        for way in by_model:
             around = [" ".join(without_spans(text).split()) for text in outputs[way]]
             row[f"chrf_{way}"] = round(sacrebleu.corpus_chrf(around, [references]).score, 2)
         for way in ways:
@@ -154,10 +159,9 @@ def translation_of(translator: Translator) -> Callable[[list[str]], list[str]]:
 
 def through_symbols(translator: Translator, texts: list[str]) -> list[str]:
     """The translations of lines by a model that reads emoji in place of spans, without repair."""
-    symbols = SpanSymbols(["common"])
-    hidden = symbols.hide(tf.constant(texts)).numpy()
-    outputs = [[translation.text] for translation in translator(hidden)]
-    shown = symbols.show(tf.constant(outputs), tf.constant(texts))[:, 0].numpy()
+    symbols, untagged = SpanSymbols(["common"]), KeptSpans(["common"]).untagged(tf.constant(texts))
+    outputs = [[translation.text] for translation in translator(symbols.hide(untagged).numpy())]
+    shown = symbols.show(tf.constant(outputs), untagged)[:, 0].numpy()
     return [text.decode() for text in shown]
 
 

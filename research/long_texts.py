@@ -7,6 +7,9 @@ Lines of the test set that follow one another are joined to texts. The reference
 those of its lines.
 """
 
+import itertools
+import random
+
 from benchmarks.harness import results
 from benchmarks.harness.tables import of_rows
 from benchmarks.translations.compare import first_lines
@@ -19,6 +22,7 @@ def main(
     reference: str,
     sentences: int = 1000,
     lines: int = 5,
+    most_lines: int = 0,
     output: str = "",
 ) -> None:
     """Prints a table of scores.
@@ -29,6 +33,7 @@ def main(
         reference: file of their translations.
         sentences: first lines of the files that are used.
         lines: lines in a text.
+        most_lines: texts have a random number of lines, from `lines` to this. 0: all have `lines`.
         output: result file to write, for example research/results/long_texts.json.
     """
     import sacrebleu
@@ -37,9 +42,12 @@ def main(
 
     texts, references = (first_lines(path, sentences) for path in (source, reference))
     metric = sacrebleu.CHRF()
+    drawn, starts = random.Random(1), [0]
+    while starts[-1] < len(texts):
+        starts.append(starts[-1] + drawn.randint(lines, most_lines or lines))
 
     def joined(items: list[str], space: str) -> list[str]:
-        return [space.join(items[n : n + lines]) for n in range(0, len(items), lines)]
+        return [space.join(items[start:end]) for start, end in itertools.pairwise(starts)]
 
     rows: list[dict[str, str | float]] = []
     for run_dir in run_dirs.split(","):
@@ -58,7 +66,8 @@ def main(
                 row: dict[str, str | float] = {"run": run_dir, "between": name, "way": way}
                 rows.append(row | {"chrf": round(score, 2), "equal": equal / len(translations)})
     print(of_rows(rows, left=3))
-    summary = {"sentences": len(texts), "lines": lines, "signature": str(metric.get_signature())}
+    summary = {"sentences": len(texts), "lines": lines, "most_lines": most_lines or lines}
+    summary |= {"signature": str(metric.get_signature())}
     results.save(output, rows, ("tensorflow", "keras", "sacrebleu"), summary=summary)
 
 

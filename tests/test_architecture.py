@@ -156,12 +156,14 @@ def test_the_package_does_not_grow_without_a_reason():
         "lean imports and SentencePiece's operations alone, for a start in half the time": 92,
         "distillation: synthetic corpora, starts with layers of another depth, the comparison": 601,
         "long text: the ends of sentences in four languages, their joined results and links": 490,
-        "kept spans: their rules, the repair of translations by attention, emoji as symbols": 979,
+        "kept spans: their rules, the repair of translations by attention, emoji as symbols": 1050,
         "APIs of other services: their server, limits, keys, metrics and glossaries": 1170,
         "documents: a reader and a writer for each of ten formats; uploads of the demo page": 1810,
-        "probabilities of words, notices of faults and of unseen words, in exports too": 780,
+        "probabilities of words, notices of faults and of unseen words, a second search": 893,
         "terms: where they apply, and a search that puts them in": 790,
         "half the memory and start: parts of graphs that few texts need, a gather kernel": 215,
+        "several corpora: weights, tags, directions, stages, exposure and scores of each": 690,
+        "inspection of corpora: rules, near texts, overlap, a page; what a run has seen": 1313,
     }
     assert lines <= 31_181 + sum(features.values())
 
@@ -175,6 +177,7 @@ DOORS = {
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
     **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
+    "commands.inspect_corpora": {"Run.load"},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder
@@ -205,7 +208,7 @@ READS_NO_TEXT = {
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     "machine/rare_functions.py",
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
-    *("visualization/attention_page.py", "demo/app.py"),
+    *("visualization/attention_page.py", "visualization/corpus_page.py", "demo/app.py"),
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),
     "imports/ctranslate2_file.py",
     *("imports/marian_npz.py", "imports/marian_bin.py", "imports/marian_vocabulary_file.py"),

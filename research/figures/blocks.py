@@ -180,12 +180,22 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "second_search": fields_of(
+        "second_search",
+        {
+            **{"run": "model", "fault": "fault", "way": "way", "lines": "lines"},
+            **{"replaced": "replaced", "better": "better", "worse": "worse"},
+            **{"chrf_before": "chrF before", "chrf_after": "chrF after"},
+        },
+        left=3,
+    ),
     "kept_spans": fields_of(
         "kept_spans",
         {
             **{"kind": "spans", "lines": "lines"},
             **{"right_text": "kept by the model, text", "right_emoji": "emoji"},
             **{"repaired_text": "repaired, text", "repaired_emoji": "emoji"},
+            **{"empty_text": "empty pairs, text", "empty_emoji": "emoji"},
             **{"chrf_text": "chrF, text", "chrf_emoji": "emoji", "seconds_none": "seconds, none"},
             **{"seconds_text": "text", "seconds_emoji": "emoji"},
         },
@@ -288,14 +298,17 @@ OWN: dict[str, Renderer] = {
         "remat",
         {"remat": "`model.remat`", "memory_mb": "memory of updates, MB", "seconds": "s per update"},
     ),
-    "long_texts": fields_of(
-        "long_texts",
-        {
-            **{"run": "run", "between": "between sentences", "way": "translated"},
-            **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
-        },
-        left=3,
-    ),
+    **{
+        name: fields_of(
+            name,
+            {
+                **{"run": "run", "between": "between sentences", "way": "translated"},
+                **{"chrf": "chrF", "equal": "texts equal to those of single sentences"},
+            },
+            left=3,
+        )
+        for name in ("long_texts", "long_texts_news")
+    },
     "long_sentences": fields_of(
         "long_sentences",
         {

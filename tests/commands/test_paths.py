@@ -188,7 +188,7 @@ def test_every_option_that_names_a_file_or_a_folder_is_a_path():
     for task in OPTIONS:
         options += options_in(options_of(task), "task.")
     for option, hint, text in options:
-        name = re.sub(rf"^(data\.\w+{LIST}|valid|test)\.", "corpus.", option)
+        name = re.sub(rf"^(data\.\w+{LIST}|corpora{LIST}|valid|test)\.", "corpus.", option)
         if hint is str and name not in NO_PATHS:
             assert not re.search(r"\b(files?|folders?|path)\b", text), option
 

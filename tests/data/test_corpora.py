@@ -1,6 +1,7 @@
 """Corpora: one text in every format, lists of corpora, and their directions."""
 
 import bz2
+import dataclasses
 import gzip
 import json
 import tracemalloc
@@ -14,6 +15,8 @@ from hypothesis import strategies as st
 
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.corpora import (
+    check_corpus,
+    labels,
     languages,
     languages_of,
     load_examples,
@@ -35,10 +38,11 @@ Pairs = list[tuple[str, str]]
 # --- one text in every format ----------------------------------------------------------------
 
 
-def as_text(folder, pairs: Pairs) -> Corpus:
-    for side, name in enumerate(("a.en", "a.de")):
-        (folder / name).write_bytes("".join(f"{pair[side]}\n" for pair in pairs).encode())
-    return Corpus(source=str(folder / "a.en"), target=str(folder / "a.de"))
+def as_text(folder, pairs: Pairs, *names: str) -> Corpus:
+    source, target = paths = [folder / name for name in names or ("a.en", "a.de")]
+    for side, path in enumerate(paths):
+        path.write_bytes("".join(f"{pair[side]}\n" for pair in pairs).encode())
+    return Corpus(source=str(source), target=str(target))
 
 
 def as_file(name: str, content_of: Callable[[Pairs], str], **options):
@@ -656,3 +660,133 @@ def test_validation_and_test_text_go_in_the_direction_of_the_training_text(memor
 )
 def test_the_metadata_have_the_languages_that_the_corpora_name(corpora, expected):
     assert languages(DataConfig(corpora=tuple(corpora))) == expected
+
+
+# --- tags, limits and weights ----------------------------------------------------------------
+
+
+def numbered(folder, name, count=20):
+    pairs = [(f"{n} x", f"{n} {name}") for n in range(count)]
+    return as_text(folder, pairs, f"{name}.en", f"{name}.{name}")
+
+
+def test_a_tag_stands_before_the_sources_that_a_model_reads(tmp_path):
+    corpus = dataclasses.replace(numbered(tmp_path, "de", count=2), tag=">>de<<")
+    text = stream([corpus], FIELDS, DataConfig())
+    assert list(text) == [("0 x", "0 de"), ("1 x", "1 de")], "a vocabulary learns no tags"
+    assert text.tags == [">>de<<"]
+    tagged = [(">>de<< 0 x", "0 de"), (">>de<< 1 x", "1 de")]
+    assert list(text.tagged) == tagged
+    assert list(zip(*text.read().texts.values(), strict=True)) == tagged
+    blank = as_text(tmp_path, [("one", "eins"), (" \u00a0", "zwei")], "b.en", "b.de")
+    blank = dataclasses.replace(blank, tag=">>de<<")
+    assert read_test(blank, FIELDS, DataConfig())[0] == [">>de<< one", " \u00a0"]
+
+
+def test_held_out_sources_are_in_no_direction_of_the_training_text(tmp_path):
+    data = DataConfig(
+        corpora=tuple(
+            dataclasses.replace(numbered(tmp_path, name), tag=f">>{name}<<")
+            for name in ("de", "fr")
+        ),
+        held_out=2,
+    )
+    train, valid = load_examples(Config(data=data), FIELDS)
+    assert valid.parts == {"de.en-de": 2, "fr.en-fr": 2}
+    own = {source.split(" ", 1)[1] for source in valid["source"]}
+    assert len(own) == 2
+    assert not own & {source for source, _ in train}
+    assert [len(part) for part in valid.by_corpus().values()] == [2, 2]
+    for name, part in valid.by_corpus().items():
+        assert all(source.startswith(f">>{name[-2:]}<<") for source in part["source"])
+
+
+def test_a_limit_reads_the_first_pairs(tmp_path):
+    pairs = [("one", "eins"), ("", "zwei"), ("three", "drei"), ("four", "vier")]
+    for write in WRITERS.values():
+        corpus = dataclasses.replace(write(tmp_path, pairs), limit=3)
+        assert trained([corpus]).texts == {"source": ["one", "three"], "target": ["eins", "drei"]}
+        assert read_test(corpus, FIELDS, DataConfig())[0] == ["one", "", "three"]
+
+
+def test_tags_limits_and_weights_count_in_the_identity(tmp_path):
+    one, two = numbered(tmp_path, "de"), numbered(tmp_path, "fr")
+    changes = [{}, {"tag": ">>de<<"}, {"tag": ">>fr<<"}, {"limit": 3}, {"limit": 4}, {"weight": 2}]
+    identities = {
+        stream([dataclasses.replace(one, **change), two], FIELDS, DataConfig()).identity
+        for change in changes
+    }
+    assert len(identities) == len(changes)
+
+
+@pytest.mark.parametrize(
+    ("corpora", "expected"),
+    [
+        ([Corpus("x/train.en", "x/train.de.gz")], ["train.en-de"]),
+        ([Corpus("a.en", "b.de")], ["a.en-b.de"]),
+        ([Corpus("source", "target")], ["source-target"]),
+        ([Corpus("a/t.en", "a/t.de"), Corpus("b/t.en", "b/t.de")], ["t.en-de", "t.en-de #2"]),
+        ([Corpus(path="x/a.tmx"), Corpus(format="generated")], ["a.tmx", "generated"]),
+    ],
+)
+def test_corpora_have_short_names_that_differ(corpora, expected):
+    assert labels(corpora) == expected
+
+
+def tagged(*tags):
+    return [Corpus("a.en", "a.de", tag=tags[0]), Corpus("a.en", "a.fr", tag=tags[1])]
+
+
+@pytest.mark.parametrize(
+    ("corpora", "valid", "message"),
+    [
+        (tagged("language", "language"), tagged("language", "language"), ""),
+        (tagged("language", ">>fr<<"), tagged(">>de<<", "language"), ""),
+        (tagged("language", ""), [], ""),
+        (tagged(">>x<<", ">>x<<"), [], "a.de goes from en to de, but a.fr.*give each corpus tag:"),
+        ([Corpus("a.en", "a.de", tag="language"), Corpus("a.de", "a.en", tag="language")], [], ""),
+        ([Corpus("a", "b", tag="language")], [], "the target language of a is not known"),
+        (tagged("language", "language"), [Corpus("v.en", "v.de")], "v.en has no tag, but the"),
+        (tagged("", "language"), [Corpus("v.en", "v.de")], ""),
+    ],
+)
+def test_directions_are_several_if_their_tags_differ(corpora, valid, message):
+    data = DataConfig(corpora=tuple(corpora), valid_corpora=tuple(valid))
+    if message:
+        with pytest.raises(InputError, match=message):
+            with_languages(data)
+        return
+    completed = with_languages(data)
+    assert completed == with_languages(completed)
+    for corpus in (*completed.corpora, *completed.valid_corpora):
+        assert corpus.tag in ("", f">>{corpus.target[-2:]}<<")
+
+
+def test_a_side_with_several_languages_is_unknown():
+    data = with_languages(DataConfig(corpora=tuple(tagged("language", "language"))))
+    assert languages(data) == ("en", None)
+
+
+def test_a_tag_of_another_form_is_an_error(tmp_path):
+    corpus = dataclasses.replace(numbered(tmp_path, "de"), tag="<bt>")
+    with pytest.raises(InputError, match=r"must be like >>de<<, .* got '<bt>'"):
+        check_corpus(corpus)
+
+
+@pytest.mark.parametrize("side", ["corpora", "valid_corpora"])
+def test_a_weight_needs_several_training_corpora(side):
+    one = Corpus("a.en", "a.de")
+    lists = {"corpora": (one,), side: (dataclasses.replace(one, weight=2),)}
+    with pytest.raises(InputError, match="are for one of several training corpora"):
+        DataConfig(**lists)
+
+
+def test_every_epoch_needs_a_corpus():
+    one, two = Corpus("a.en", "a.de", until_epoch=3), Corpus("b.en", "b.de", until_epoch=5)
+    with pytest.raises(InputError, match="no corpus is left for epoch 6 of the training"):
+        DataConfig(corpora=(one, two))
+    with pytest.raises(InputError, match="no corpus is left for epoch 4 of the training"):
+        DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=4, until_epoch=0)))
+    DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=3, until_epoch=0)))
+    with pytest.raises(InputError, match=r"no epoch has .*: until_epoch must be 0, or above"):
+        Corpus("a.en", "a.de", from_epoch=3, until_epoch=3)

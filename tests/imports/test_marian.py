@@ -493,6 +493,8 @@ def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
     tags = [">>nld<<", "", ">>nld<<", ">>nld<<"]
     in_text = [">>nld<< a small house", "two dogs run", ">>deu<< a house", ""]
     assert plain(texts, target_tags=tags) == plain(in_text)
+    tags = ["nld", "", ">>nld<<", "nld"]  # the name in a tag is enough
+    assert plain(texts, target_tags=tags) == plain(in_text)
     assert plain.joined(texts, target_tags=tags)[:3] == in_text[:3]
     other = [each.text for each in tagged(texts, target_tags=[">>deu<<", "", "", ""])]
     in_other = plain([">>deu<< a small house", ">>nld<< two dogs run"])
@@ -507,7 +509,7 @@ def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
             [each.score for each in found], [each.score for each in expected], atol=1e-4
         )
     with pytest.raises(InputError, match="unknown target_tag '>>eng<<'; this model has >>deu<<, "):
-        plain(["a house"], target_tags=[">>eng<<"])
+        plain(["a house"], target_tags=["eng"])
 
 
 def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):

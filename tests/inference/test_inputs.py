@@ -1,6 +1,7 @@
 """Inputs beside a text: a record is enough for predictors and exports."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import tensorflow as tf
@@ -9,6 +10,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.inputs import INPUTS, Input
 from tf_transformer.inference.search_graph import SearchGraph
 from tf_transformer.inference.translator import Translator
+from tf_transformer.models.ensemble import Ensemble
 
 TEXTS = ["twenty", "three", ""]
 
@@ -102,6 +104,24 @@ def test_terms_stand_in_each_translation_and_change_no_other(run, options):
                 assert len(found) >= targets.count(target), (text, prediction.text)
         (alone,) = translator.n_best([text], terms=[TERMS])
         assert [x.text for x in alone] == [x.text for x in row]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["compiled", "parallel", "ensemble"])
+def test_terms_are_equal_in_other_forms_of_the_search(run, form):
+    """XLA compiles no search with terms, so a graph for it has the usual one, too."""
+    translator = Translator.from_run(run, beam_size=4)
+    expected = [x.text for x in translator(WITH_TERMS[:2], terms=[TERMS] * 2)]
+    parallel = replace(translator.config, parallel_batches=2)
+    model, config = translator.model, translator.config
+    if form == "ensemble":
+        model = Ensemble([model, model])
+    other = Translator(model, translator.codec, parallel if form == "parallel" else config)
+    columns = {"terms": [TERMS] * 2, "prefix": [""] * 2}
+    graph = other.graph(jit_compile=form == "compiled")
+    given = [tf.constant(columns[kind.name]) for kind in graph.inputs]
+    found = graph.predict(tf.constant(WITH_TERMS[:2]), *given)["translation"].numpy()
+    assert [text.decode() for text in found] == expected
 
 
 def test_terms_are_equal_in_an_export_and_after_a_prefix(run, tmp_path):

@@ -1,6 +1,7 @@
 """The repair of spans that a model lost, changed or repeated."""
 
 import random
+import re
 from collections import Counter
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -18,7 +19,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.text.elements import is_well_formed
-from tf_transformer.text.kept_spans import spans
+from tf_transformer.text.kept_spans import spans, without_spans
 
 KEPT = KeptSpans(["common"])
 ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
@@ -27,17 +28,19 @@ ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
 @tf.function(reduce_retracing=True)
 def repaired(source, output, ends, weights, fixed):
     def count_words(starts):
-        starts = tf.strings.regex_replace(starts, "(<[^>]*>)", r" \1 ")
-        return tf.cast(tf.strings.split(starts).row_lengths(), tf.int32)
+        return tf.cast(tf.strings.split(KEPT.untagged(starts)).row_lengths(), tf.int32)
 
     return KEPT.repair(source, Drawn(output, ends, weights, fixed), count_words)
 
 
 def repair(source, output, weights=None, rng=None, fixed=0):
-    """Repairs an output of words, with a diagonal attention or other weights."""
+    """Repairs an output of words, with a diagonal attention or other weights.
+
+    The model reads the words of the source without the tags of elements.
+    """
     words = output.split(" ")
     ends = [0, *np.cumsum([len(word.encode()) + 1 for word in words]) - 1]
-    shape = len(words), len(source.split(" "))
+    shape = len(words), max(1, len(KEPT.untagged(tf.constant([source])).numpy()[0].split()))
     if weights is None:
         weights = np.eye(*shape) if rng is None else rng.dirichlet(np.ones(shape[1]), shape[0])
     args = source, output, np.array(ends, np.int32), np.float32(weights), np.int32(fixed)
@@ -74,25 +77,61 @@ def test_a_number_without_attention_belongs_to_the_unit_behind_it(number):
 
 
 def test_lost_tags_stand_beside_the_words_that_stood_beside_them():
-    weights = np.eye(5)[[0, 2, 4]]  # A from a, B from b, C from c
-    assert repair("a <b> b </b> c", "A B C", weights) == "A <b> B </b> C"
-    assert repair("a <b> b </b> c", "B A C", weights[[1, 0, 2]]).count("<b>") == 1
+    assert repair("a <b> b </b> c", "A B C") == "A <b> B </b> C"
+    assert repair("a <b> b </b> c", "B A C", np.eye(3)[[1, 0, 2]]) == "<b> B </b> A C"
 
 
 @pytest.mark.parametrize(
     ("source", "attended", "right"),
     [
-        ("a <b>b</b> c", [0, 2, 4], "A <b>B</b> C"),
-        ("<b>a b</b> c", [1, 2, 4], "<b>A B</b> C"),
-        ("<b>a b</b> c", [2, 1, 4], "<b>A B</b> C"),
-        ("a <i><b>b</b></i> c", [0, 3, 6], "A <i><b>B</b></i> C"),
-        ("a <b></b> b c", [0, 3, 4], "A <b></b> B C"),
-        ("a <b>b</b> c", [4, 2, 0], "A <b>B</b> C"),
+        ("a <b>b</b> c", [0, 1, 2], "A <b>B</b> C"),
+        ("<b>a b</b> c", [0, 1, 2], "<b>A B</b> C"),
+        ("<b>a b</b> c", [1, 0, 2], "<b>A B</b> C"),
+        ("a <i><b>b</b></i> c", [0, 1, 2], "A <i><b>B</b></i> C"),
+        ("a <b></b> b c", [0, 1, 2], "A <b></b> B C"),
+        ("a <b>b</b> c", [2, 1, 0], "A <b>B</b> C"),
+        ("a <b>b d</b> c", [0, 1, 3], "A <b>B</b> C"),
+        ("<i>a</i> <b>b</b> c", [1, 0, 2], "<b>A</b> <i>B</i> C"),
     ],
 )
 def test_a_lost_element_encloses_what_became_of_its_content(source, attended, right):
-    size = len(source.replace("<", " <").replace(">", "> ").split())
-    assert repair(source, "A B C", np.eye(size)[attended]) == right
+    assert repair(source, "A B C", np.eye(4)[attended]) == right
+
+
+def test_an_element_with_words_encloses_words_for_any_attention():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    for _ in range(200):
+        words, marks = rng.choices("abcdefgh", k=6), rng.choices("ABCDEFGH.,", k=5)
+        first, stop = sorted(rng.sample(range(7), 2))
+        source = " ".join([*words[:first], "<b>", *words[first:stop], "</b>", *words[stop:]])
+        result = repair(source, " ".join([*marks, "Z"]), rng=draws)
+        before, content, after = re.split("</?b>", result)
+        assert re.search("[A-Z]", content), (source, result)
+        assert (before + content + after).split() == [*marks, "Z"]
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("a <b>b c</b>, <i><x id='1'>d</x></i>", "a b c, d"),
+        ("<li>a</li><li>b</li>", "a b"),
+        ("a<br/>b {x, select, y {<b>z</b>}}", "a<br/>b {x, select, y {<b>z</b>}}"),
+        ("un<b>believ</b>able <3", "unbelievable <3"),
+        ("</b> a <b>", " a "),
+    ],
+)
+def test_the_model_does_not_read_tags_of_elements(text, read):
+    texts = KEPT.untagged(tf.constant(["", text, "a < b"])).numpy()
+    assert [x.decode() for x in texts] == ["", read, "a < b"]
+
+
+def test_a_text_with_tags_is_translated_as_without_them(run):
+    translator = Translator.from_run(run, keep="common")
+    plain, *marked = translator(["twenty one", "twenty <b>one</b>", "<p>twenty <i>one</i></p>"])
+    for prediction, count in zip(marked, (2, 4), strict=True):
+        assert len(spans(prediction.text)) == count
+        assert "".join(without_spans(prediction.text).split()) == "".join(plain.text.split())
+        assert prediction.score == plain.score
 
 
 def test_a_prefix_stays_and_all_spans_of_the_text_follow():
@@ -211,8 +250,7 @@ def test_symbols_become_the_spans_that_they_hide(keep):
     ("text", "hidden", "output", "shown"),
     [
         ("See {a}, a 🙂.", "See 😀, a 😁.", "Sieh 😀, ein 😁.", "Sieh {a}, ein 🙂."),
-        ("a <i>red</i> car", "a 😀 red 😁 car", "ein 😀 rotes 😁 Auto", "ein <i>rotes</i> Auto"),
-        ("<p> a<br/>b </p>", "😀 a😁 b 😂", "😀 A 😁 B 😂", "<p> A <br/>B </p>"),
+        ("a<br/>b <br/> c", "a😀 b 😁 c", "A 😀 B 😁 C", "A <br/>B <br/> C"),
         ("{a} and {b}", "😀 and 😁", "😁 und 😅", "{b} und "),
         ("nice", "nice", "schön 😀", "schön 😀"),
     ],

@@ -153,9 +153,9 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
     scores = score_translations(hypotheses, references, baseline, **options)
     expected = [[text if comparable(text) else None for text in each] for each in references]
     bleu = sacrebleu.BLEU(lowercase, tokenize == "none", tokenize)
-    score = bleu.corpus_score(hypotheses, expected, n_bootstrap=resamples or 1)
+    score = bleu.corpus_score(hypotheses, expected)
     assert scores["bleu"] == pytest.approx(score.score, abs=1e-9)
-    assert scores["signature"] == str(bleu.get_signature())
+    assert scores["signature"] == str(bleu.get_signature())  # with or without an interval
     chrf = sacrebleu.CHRF(lowercase=lowercase).corpus_score(hypotheses, expected)
     assert scores["chrf"] == pytest.approx(chrf.score, abs=1e-9)
     ter = sacrebleu.TER(case_sensitive=not lowercase).corpus_score(hypotheses, expected)
@@ -167,9 +167,11 @@ def test_scores_equal_sacrebleus_with_missing_references(corpus, tokenize, lower
     assert 0 <= scores["bleu"] <= 100
     assert 0 <= scores["chrf"] <= 100
     if resamples:
+        score = bleu.corpus_score(hypotheses, expected, n_bootstrap=resamples)
         low, high = scores["bleu_interval"]
-        assert low == pytest.approx(max(0, score._mean - score._ci), abs=1e-9)
-        assert high == pytest.approx(min(100, score._mean + score._ci), abs=1e-9)
+        # sacreBLEU computes in float32.
+        assert low == pytest.approx(max(0, score._mean - score._ci), abs=1e-4)
+        assert high == pytest.approx(min(100, score._mean + score._ci), abs=1e-4)
         systems = [("baseline", baseline), ("system", hypotheses)]
         _, results = PairedTest(systems, {"BLEU": bleu}, expected, "ar", resamples)()
         assert results["BLEU"][1].p_value <= scores["p_value"] <= 1  # equal without ties

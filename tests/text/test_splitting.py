@@ -93,6 +93,9 @@ def test_any_sentences_that_are_joined_by_spaces_are_found(data, language):
         ("", "", 0),
         ("", " \n", 0),
         ("en", " Tom left. ", 1),
+        ("de", "„Wo ist er?“ – „Ich weiß es nicht.“ Er ging.", 2),
+        ("", "Where is he? – I do not know.", 2),
+        ("en", "“Where is he?”\n– “Here.”", 2),
     ],
 )
 def test_sentences(language, text, sentences):

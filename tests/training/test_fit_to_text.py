@@ -54,6 +54,23 @@ def completed(monkeypatch, folder, *words):
     return configs[0]
 
 
+def test_a_model_that_copies_emoji_reads_them_unless_an_option_says_text(
+    tmp_path, two_files, monkeypatch, capsys
+):
+    copies = [*two_files, "--data.augment.copy", "0.1"]
+    for words, keep_as in (
+        *((two_files, "text"), (copies, "emoji")),
+        *(
+            ([*copies, "--decode.keep_as", "text"], "text"),
+            ([*two_files, "--decode.keep_as", "emoji"], "emoji"),
+        ),
+    ):
+        config = completed(monkeypatch, tmp_path / "run", *words)
+        assert config.decode.keep_as == keep_as
+        is_told = "--decode.keep_as emoji, which" in capsys.readouterr().out
+        assert is_told == (words == copies)
+
+
 def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, capsys):
     run = tmp_path / "run"
     config = trained(run, *two_files)

@@ -90,7 +90,7 @@ def test_training_and_validation_read_what_a_search_reads(reading, imported, tmp
     expected = sorted(searched_ids(translator, TEXTS))
     for batches in (
         itertools.islice(data.train.batches(), len(data.train)),
-        data.valid.one_epoch(),
+        data.valid[""].one_epoch(),
     ):
         rows = [row[row > 0].tolist() for batch in batches for row in batch["source"]]
         assert sorted(rows) == expected

@@ -37,6 +37,7 @@ from tf_transformer.run.folder import RunFolder, members, require_groups
 
 DEFAULT_TASK = "translation"
 Main = Callable[..., None]  # a command, whose parameters are its options
+_OTHER_GROUPS = {"model", "train", "decode", "task"}
 GIVEN = "given"  # a parameter that is no option: the names of the options that were given
 
 
@@ -95,6 +96,8 @@ class _Command:
         self.has_task = self.takes_task or self.uses_run  # options of a task
         self.has_model = self.hints.get("model") is ModelConfig  # and so presets
         self.takes_input = "input" in parameters
+        # Whether it reads the data options alone, also in the file of a training run.
+        self.reads_data = "data" in parameters and not self.has_model
         self.wants_given = GIVEN in parameters
 
 
@@ -191,6 +194,8 @@ def parser_of(main: Main, program: str | None = None, task: str = DEFAULT_TASK) 
         if not isinstance(value, dict):
             return value
         value = present_options(value, task, trains=command.has_model)
+        if command.reads_data:
+            return {name: group for name, group in value.items() if name not in _OTHER_GROUPS}
         return _with_preset_options(value) if command.has_model else value
 
     set_loader("yaml", load, exceptions=(yaml.YAMLError,))
@@ -201,7 +206,8 @@ def parser_of(main: Main, program: str | None = None, task: str = DEFAULT_TASK) 
     parser.add_argument("--config", action="config", help="YAML file of options.")
     if name := command.repeated:
         metavar = name.upper().removesuffix("S")
-        parser.add_argument(name, nargs="+", metavar=metavar, help=helps.get(name) or "")
+        count = "*" if command.reads_data else "+"  # the data options may name files instead
+        parser.add_argument(name, nargs=count, metavar=metavar, help=helps.get(name) or "")
     parser.add_function_arguments(_without_stars(main), as_group=False, sub_configs=True)
     if command.uses_run:
         parser.add_class_arguments(_optional(DecodeConfig, "the search"))

@@ -162,7 +162,7 @@ def _write_texts(teacher: Run, folder: pathlib.Path, text: str) -> None:
         return
     try:
         learned, validation = corpora.load_examples(teacher.config, FIELDS)
-        texts = "" if text else "".join(f"{line}\n" for line in distinct(learned))
+        texts = "" if text else "".join(f"{line}\n" for line in distinct(learned.tagged))
     except InputError as error:
         raise InputError(
             f"the text of the teacher cannot be read: {error} Or give --text, and --valid.source "

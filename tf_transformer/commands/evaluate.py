@@ -5,13 +5,16 @@ With --hypotheses, it scores given outputs. The last line on stdout is one JSON 
 
 import json
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tf_transformer.commands.input_files import check_files
 from tf_transformer.config import Corpus, DType
 from tf_transformer.config.option import replaced
-from tf_transformer.data.corpora import check_corpus
+from tf_transformer.data.corpora import check_corpus, labels
 from tf_transformer.errors import InputError
+from tf_transformer.files.aligned import table
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_free, write_output
 from tf_transformer.files.reading import read_texts, split_paths
@@ -21,7 +24,9 @@ from tf_transformer.registry import options_of
 from tf_transformer.run.run import Run
 
 if TYPE_CHECKING:
-    from tf_transformer.tasks import Evaluation, Task
+    from tf_transformer.tasks import Evaluation, Task, TestSet
+
+RESAMPLES = 1000  # samples for confidence intervals
 
 
 def main(
@@ -29,12 +34,14 @@ def main(
     source: LocalPath = "",
     reference: LocalPath = "",
     corpus: Corpus = Corpus(),
+    corpora: tuple[Corpus, ...] = (),
     hypotheses: LocalPath = "",
     baseline: LocalPath = "",
     metric: str = "",
     task: str = "",
     output: LocalPath = "",
     overwrite: bool = False,
+    seen: bool = True,
     dtype: DType = "float32",
     **decode_options: Any,
 ) -> None:
@@ -49,6 +56,8 @@ def main(
             several files, with commas between the paths; a blank line in one of them is a missing
             reference.
         corpus: test set in any format, like --corpus.path test.tsv; replaces source and reference.
+        corpora: several such test sets, like those of the directions of a model. Their scores are a
+            table; the last line has the means, and the scores of each.
         hypotheses: file of outputs to score; the command then predicts nothing.
         baseline: file with another system's outputs, for a comparison with --hypotheses.
         metric: additional metrics, with commas between them: ter (translations), comet, a
@@ -57,6 +66,8 @@ def main(
             translation.
         output: file for the predictions.
         overwrite: replace an existing file.
+        seen: say how many sentences the training text of the run has, and score both parts. This
+            reads the training text. Several test sets are not compared.
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null:
             the value in the run's config.yaml.
@@ -65,25 +76,30 @@ def main(
         raise InputError("give --run_dir, or --hypotheses and --reference.")
     # Options and files are checked before TensorFlow is imported.
     run = Run.load(run_dir, **decode_options) if run_dir else None
-    if hypotheses and (output or corpus != Corpus() or not reference):
+    if corpus != Corpus():
+        corpora = (corpus, *corpora)
+    if hypotheses and (output or corpora or not reference):
         raise InputError(
             "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
             "no meaning; leave them out."
         )
+    if output and len(corpora) > 1:
+        raise InputError("--output is for the predictions of one test set. Give one --corpus.")
     if output and run:
-        texts = filter(None, [source, reference, corpus.source, corpus.target, corpus.path])
-        require_free([output], [*texts, *run.files()], overwrite)
+        texts = [source, reference, *(x for c in corpora for x in (c.source, c.target, c.path))]
+        require_free([output], [*filter(None, texts), *run.files()], overwrite)
     task = task or (run.config.task.name if run else "translation")
     if run and run.config.task.name == task:
         options = run.config.task
     else:
         given = decode_options.get("task_options") or {}
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
+    options = _with_interval(options, decode_options.get("task_options") or {})
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
-    if corpus != Corpus():
-        if source or reference:
-            raise InputError("give --source and --reference, or --corpus, not both.")
-        check_corpus(corpus)
+    if corpora and (source or reference):
+        raise InputError("give --source and --reference, or --corpus, not both.")
+    for test_set in corpora:
+        check_corpus(test_set)
     if baseline and not hypotheses:
         raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
 
@@ -94,17 +110,25 @@ def main(
     if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
     else:
-        predictions, scores = _evaluate(kind, run, source, reference, corpus, dtype)
+        tests = _test_sets(kind, run, source, reference, corpora)
+        evaluations = _evaluate(kind, run, tests, dtype)
+        if len(evaluations) > 1:
+            _print_table({name: own.scores for name, own in evaluations.items()})
+            return
+        ((predictions, scores),) = evaluations.values()
         if output:
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
     requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
     print(", ".join([kind.describe(scores), *requested]))
-    finite = {  # JSON has neither NaN nor infinity
-        name: None if isinstance(score, float) and not math.isfinite(score) else score
-        for name, score in scores.items()
-    }
-    print(json.dumps(finite))
+    if seen and run and not hypotheses:
+        from tf_transformer.tasks.seen import compare_with_training, describe
+
+        (test,) = tests.values()
+        parts = compare_with_training(kind, run, test, predictions)
+        scores |= parts
+        print(describe(parts), end="\n" * bool(parts))
+    print(json.dumps(_finite(scores)))
 
 
 def score_outputs(
@@ -119,21 +143,64 @@ def score_outputs(
     return scores
 
 
+def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
+    """Prints the scores of several corpora as a table, and as JSON with their means."""
+    numbers = {
+        name: {key: score for key, score in own.items() if isinstance(score, float)}
+        for name, own in scores.items()
+    }
+    rows = {name: {key: f"{x:.2f}" for key, x in own.items()} for name, own in numbers.items()}
+    print(table(rows).removeprefix("\n"))
+    means: dict[str, Any] = {}
+    for key, value in next(iter(scores.values())).items():
+        column = [own[key] for own in scores.values() if key in own]
+        if isinstance(value, float):
+            means[key] = sum(column) / len(column)
+        elif len({*column}) == 1:  # such as a signature
+            means[key] = value
+    print(json.dumps(_finite(means | {"corpora": scores})))
+
+
+def _finite(scores: Any) -> Any:
+    """Scores, also in dicts, with None for NaN and infinity, which JSON does not have."""
+    if isinstance(scores, Mapping):
+        return {name: _finite(score) for name, score in scores.items()}
+    return None if isinstance(scores, float) and not math.isfinite(scores) else scores
+
+
+def _with_interval(options: Any, given: Mapping[str, Any]) -> Any:
+    """The options of a task with samples for confidence intervals, unless their number is given.
+
+    A run stores 0, because training computes no intervals.
+    """
+    if getattr(options, "resamples", None) == 0 and given.get("resamples") is None:
+        return replace(options, resamples=RESAMPLES)
+    return options
+
+
+def _test_sets(
+    task: "Task", run: Run, source: str, reference: str, corpora: Sequence[Corpus]
+) -> "dict[str, TestSet]":
+    """Test sets by short names of their corpora; files of texts have the name ""."""
+    if not corpora:
+        return {"": task.load_test(run.config, source, reference)}
+    read = [task.load_corpus(run.config, corpus) for corpus in corpora]
+    return dict(zip(labels(corpora), read, strict=True))
+
+
 def _evaluate(
-    task: "Task", run: Run, source: str, reference: str, corpus: Corpus, dtype: DType
-) -> "Evaluation":
-    """The predictions of a run for a test set, and their scores."""
+    task: "Task", run: Run, tests: "Mapping[str, TestSet]", dtype: DType
+) -> "dict[str, Evaluation]":
+    """The predictions of a run for test sets, and their scores, by the names of the sets."""
     from tf_transformer.files.streaming import SentenceProgress
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
-    if corpus != Corpus():
-        test = task.load_corpus(run.config, corpus)
-    else:
-        test = task.load_test(run.config, source, reference)
     predictor = load_predictor(run, dtype)
-    with SentenceProgress(len(test.inputs)) as bar:
-        evaluation = task.evaluate(predictor, test, bar.add)
-        bar.catch_up(len(test.inputs))
-    return evaluation
+    evaluations = {}
+    for name, test in tests.items():
+        with SentenceProgress(len(test.inputs)) as bar:
+            evaluations[name] = task.evaluate(predictor, test, bar.add)
+            bar.catch_up(len(test.inputs))
+    return evaluations

@@ -16,11 +16,13 @@ COMMANDS = {
     "plot": "draw the curves of training runs",
     "synthesize": "translate a text into a corpus of training pairs",
     "distill": "train a small, fast model on the translations of a large one",
+    "inspect": "show what corpora hold, their faults, and the overlap of training and test",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
     "serve": "translate for programs that speak LibreTranslate's, DeepL's or OpenAI's API",
 }
-MODULES = {"import": "import_model"}  # `import` is a word of Python
+# `import` is a word of Python, and `inspect` a module of its library.
+MODULES = {"import": "import_model", "inspect": "inspect_corpora"}
 USAGE = """\
 usage: tf-transformer COMMAND [options]
 

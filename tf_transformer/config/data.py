@@ -4,6 +4,7 @@ from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, Literal, NoReturn
 
 from tf_transformer.config.option import (
+    at_least_one,
     check,
     free,
     inherited,
@@ -43,6 +44,14 @@ class Corpus:
             from the translations to the messages.
         data_dir: folder of the prepared corpora of tfds; empty: the default of TFDS.
         pairs: pairs in the train split of a generated corpus; 0: 40,000.
+        weight: how often an epoch has each pair, for one of several training corpora. 2: twice.
+            0.5: in every second epoch. All pairs of a corpus are seen equally often.
+        tag: a token that is put before each source text, such as >>de<<. It tells the model which
+            target language to write, or where the text comes from. language: the tag of the
+            target language of the corpus.
+        limit: pairs that are read, from the start of the corpus; 0: all.
+        from_epoch: epochs of the training before the first one that has this corpus.
+        until_epoch: epochs after which the training leaves out this corpus; 0: never.
     """
 
     source: LocalPath = ""
@@ -55,6 +64,11 @@ class Corpus:
     reverse: bool = False
     data_dir: PathOrAddress = ""
     pairs: int = free(0, not_negative)
+    weight: float = free(1.0, positive)
+    tag: str = ""
+    limit: int = free(0, not_negative)
+    from_epoch: int = free(0, not_negative)
+    until_epoch: int = free(0, not_negative)
 
     def __post_init__(self) -> None:
         check(self, "corpus")
@@ -69,11 +83,18 @@ class Corpus:
                 f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
                 "separate corpora."
             )
+        if 0 < self.until_epoch <= self.from_epoch:
+            raise InputError(f"no epoch has {self}: until_epoch must be 0, or above from_epoch.")
+
+    def is_in(self, epoch: int) -> bool:
+        """Whether an epoch of the training, the first one is 0, has this corpus."""
+        return self.from_epoch <= epoch < (self.until_epoch or epoch + 1)
 
     def __repr__(self) -> str:
         """The fields that are given."""
-        given = {name: value for name in self.__match_args__ if (value := getattr(self, name))}
-        return f"Corpus({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+        values = ((option, getattr(self, option.name)) for option in fields(self))
+        given = (f"{option.name}={value!r}" for option, value in values if value != option.default)
+        return f"Corpus({', '.join(given)})"
 
 
 @dataclass(frozen=True)
@@ -200,6 +221,9 @@ class DataConfig:
         corpora: corpora of the training text, in this order, like [{source: a.en, target: a.de},
             {path: b.tmx}, {name: wmt14_translate/de-en, format: tfds}].
         valid_corpora: corpora of the validation text; empty: held out from the training text.
+        temperature: raises the weights of small corpora, so that a corpus of n pairs has a share of
+            n^(1/temperature). An epoch has each pair of the largest corpus once, and pairs of
+            smaller ones more often. 1: no change. 5 is usual for many languages.
         folder: folder for relative paths of text files. Empty: the working folder, then the folder
             in the environment variable TF_TRANSFORMER_DATA.
         origin: where a user can get the files; the error for a missing file says this.
@@ -207,8 +231,13 @@ class DataConfig:
             name languages, like tmx. With tfds, training sets it to the language of the corpus.
         target_language: target language, like source_language. mul: each source text says its
             target language, so corpora may have different ones.
+        clean: rules for pairs that training leaves out, such as [identical, length_ratio];
+            recommended: those that `tf-transformer inspect` recommends. For translations.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
+        held_out_by: the sides on which held-out pairs differ from all other pairs. both: no
+            training pair has their source or their target. source: their targets may be in the
+            training text, as in earlier versions. For translations.
         cache_dir: folder of tokenised text, which all runs on the same text share. Empty: a text
             of up to 250,000 pairs stays in memory, and a longer one goes to the run's folder, in
             shards of this size. Memory holds only a few shards. Training shuffles four shards
@@ -256,11 +285,14 @@ class DataConfig:
 
     corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
     valid_corpora: tuple[Corpus, ...] = free((), on_resume="known_text", common=True)
+    temperature: float = free(1.0, at_least_one)
     folder: LocalPath = free("", on_resume="known_text")
     origin: str = free("", on_resume="free")
     source_language: str = inherited("en", on_resume="known_text")
     target_language: str = inherited("de", on_resume="known_text")
+    clean: tuple[str, ...] | str = free((), common=True)
     held_out: int = free(1000, positive)
+    held_out_by: Literal["both", "source"] = free("both")
     cache_dir: LocalPath = free("", on_resume="free")
     max_length: int = free(0, not_negative, derived=True, common=True)
     vocabularies: Literal["shared", "separate", "joint"] = same("shared")
@@ -288,6 +320,8 @@ class DataConfig:
     def __post_init__(self, *short_forms: Any) -> None:
         check(self, "data")
         self._resolve(ShortForms(*short_forms))
+        if isinstance(self.clean, str):  # one text stands for a list of it
+            object.__setattr__(self, "clean", (self.clean,) if self.clean else ())
         if self.bpe_dropout and self.segmentation != "bpe":
             raise InputError(
                 f"data.bpe_dropout needs data.segmentation bpe, got {self.segmentation}."
@@ -322,6 +356,18 @@ class DataConfig:
                 "data.valid_target, data.valid_file, or data.tfds_valid_split), not both."
             )
         corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
+        for corpus in (*corpora[: len(corpora) == 1], *valid):
+            if (corpus.weight, corpus.from_epoch, corpus.until_epoch) != (1, 0, 0):
+                raise InputError(
+                    "weight, from_epoch and until_epoch are for one of several training corpora. "
+                    f"Leave them out of {corpus}."
+                )
+        for epoch in sorted({0, *(corpus.until_epoch for corpus in corpora)}) if corpora else ():
+            if not any(corpus.is_in(epoch) for corpus in corpora):
+                raise InputError(
+                    f"no corpus is left for epoch {epoch + 1} of the training. At least one needs "
+                    "until_epoch 0 or a later until_epoch."
+                )
         if valid and not corpora:
             raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
         if not corpora and short.generated_pairs != GENERATED_PAIRS:

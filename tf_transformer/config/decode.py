@@ -57,7 +57,8 @@ class DecodeConfig:
         keep: spans that stand in each translation as in its text: addresses, tags, placeholders,
             units, emoji; common: all of them. Anything else is a regular expression of the user,
             which RE2 reads. Spans that the model loses or changes are put back by its attention.
-        keep_as: what the model reads in place of the first 16 spans that it keeps. text: the spans.
+            Tags of elements with content, such as <b>, are not read by the model.
+        keep_as: what the model reads in place of the first 16 other spans. text: the spans.
             emoji: an emoji for each, which models copy that were trained with data.augment.copy;
             such a training sets it.
         target_tag: target language of an imported model for several languages, like >>por<<. An
@@ -81,6 +82,10 @@ class DecodeConfig:
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
         word_probabilities: a translator also gives the probability of each word of a translation.
             It costs one more run of the model over each translation.
+        second_search: a translator searches again for a text whose translation has the notice
+            empty, numbers, loop or length_ratio. The search repeats no three tokens, gives at least
+            half as many tokens as the text has, and keeps its numbers. Of both translations, the
+            one with fewer of these notices counts.
         max_source_length: longest input in tokens; the rest is cut off. A language model keeps the
             last tokens of a prompt, and scores long texts in windows of this size.
         trained_source_length: longest line of the training text in tokens, with the end token. A
@@ -127,6 +132,7 @@ class DecodeConfig:
     top_p: float = search(1.0, probability, off=CHOICE)
     seed: int = search(0, off=CHOICE)
     word_probabilities: bool = search(False, off=CHOICE)
+    second_search: bool = search(False, off=False)
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True
     )
@@ -157,11 +163,12 @@ class DecodeConfig:
                 f"decode.min_length_ratio ({self.min_length_ratio}) must be at most "
                 f"decode.max_length_ratio ({self.max_length_ratio})."
             )
-        if self.sampling and self.coverage_penalty:
-            raise InputError(
-                "decode.coverage_penalty ranks the hypotheses of a beam; it has no meaning with "
-                "decode.sampling. Set one of them only."
-            )
+        for name in ("coverage_penalty", "second_search"):
+            if self.sampling and getattr(self, name):
+                raise InputError(
+                    f"decode.{name} ranks the hypotheses of a beam; it has no meaning with "
+                    "decode.sampling. Set one of them only."
+                )
 
     @property
     def greedy(self) -> "DecodeConfig":

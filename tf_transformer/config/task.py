@@ -49,8 +49,8 @@ class TranslationOptions(TaskOptions):
         normalize: normalize the Unicode form and the spaces of all texts before they are scored.
             With bleu_tokenize none, spaces stay as they are.
         resamples: samples of the bootstrap for the 95% confidence interval of BLEU, and trials of
-            approximate randomization for p_value, which evaluate.py gives with a baseline; 0:
-            neither.
+            approximate randomization for p_value, which evaluate.py gives with a baseline. 0:
+            neither. evaluate.py has 1,000 unless a number is given.
         copy_without_letters: copy a text without letters, such as 17 or ***, with score 0.
         lower_capitals: translate a text in capitals, or With A Capital In Each Of Four Words or
             more, as a usual sentence, and put its translation in the same case. Copy one word of

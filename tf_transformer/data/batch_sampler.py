@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from tf_transformer.data.mixture import Exposure, Mixture
 from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Batch, TokenExamples, chunks
@@ -36,10 +37,10 @@ class BatchSampler:
     A batch holds examples of one shard. An epoch visits the shards in a random order. It opens
     `OPEN_SHARDS` shards at a time and shuffles their batches together. The first epoch takes the
     shards in the order in which they are made, so it can start before all shards exist. All epochs
-    have the same number of batches. Training can start at any batch.
+    have the same number of batches, or nearly so with a `Mixture`. Training can start at any batch.
 
     Args:
-        store: the tokenised examples.
+        store: the tokenised examples, of one corpus or as a `Mixture` of several.
         batch_tokens: largest number of ids of each name in a batch, with padding (paper section
             5.1).
         bucket_width: lengths are rounded up to multiples of this width and then compared.
@@ -57,13 +58,14 @@ class BatchSampler:
         [(2, 3)]
     """
 
-    store: TokenStore
+    store: TokenStore | Mixture
     batch_tokens: int
     bucket_width: int
     seed: int
     augment: Augment | None = None
     keeps_budget: bool = False
-    _sizes: dict[int, int] = field(default_factory=dict, init=False)  # batches by shard
+    # Batches by shard and epoch.
+    _sizes: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -71,27 +73,40 @@ class BatchSampler:
         return self.store.names
 
     def __len__(self) -> int:
-        """Number of batches in an epoch. Waits until all shards are made."""
-        return sum(map(self._size, range(self.store.num_shards())))
+        """Number of batches in the first epoch. Waits until all shards are made."""
+        return self._epoch_size(0)
 
-    def updates(self, accumulate: int) -> int:
-        """Number of updates in an epoch, each with so many batches. Waits as `len`."""
-        return max(1, len(self) // accumulate)
+    def _epoch_size(self, epoch: int) -> int:
+        return sum(self._size(shard, epoch) for shard in range(self.store.num_shards()))
 
-    def _size(self, shard: int) -> int:
-        if shard not in self._sizes:
-            self._sampler(shard)
-        return self._sizes[shard]
+    def updates(self, accumulate: int, epochs: int = 1) -> int:
+        """Number of updates in the first epochs, each with so many batches. Waits as `len`.
 
-    def _sampler(self, shard: int) -> ShardSampler:
-        sampler = ShardSampler(self.store.shard(shard), self.batch_tokens, self.bucket_width)
-        self._sizes[shard] = len(sampler)
+        The epochs of a stage count as the first one of the stage.
+        """
+        ends = [*self.store.stages[1:], epochs]
+        return sum(
+            max(1, self._epoch_size(first) // accumulate) * (min(end, epochs) - first)
+            for first, end in zip(self.store.stages, ends, strict=True)
+            if first < epochs
+        )
+
+    def _size(self, shard: int, epoch: int) -> int:
+        epoch = epoch if self.store.epochs_differ else 0
+        if (shard, epoch) not in self._sizes:
+            self._sampler(shard, epoch)
+        return self._sizes[shard, epoch]
+
+    def _sampler(self, shard: int, epoch: int) -> ShardSampler:
+        examples, draws = self.store.shard(shard), self.store.draws(shard, epoch)
+        sampler = ShardSampler(examples, self.batch_tokens, self.bucket_width, draws)
+        self._sizes[shard, epoch if self.store.epochs_differ else 0] = len(sampler)
         return sampler
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[BatchIndices]:
         """Makes the batches of one epoch, from batch number `start` on."""
         for group in self._groups(epoch):
-            if start and start >= (size := sum(map(self._size, group))):
+            if start and start >= (size := sum(self._size(shard, epoch) for shard in group)):
                 start -= size
             else:
                 yield from itertools.islice(self._shuffled(group, epoch), start, None)
@@ -108,7 +123,7 @@ class BatchSampler:
 
     def _shuffled(self, group: list[int], epoch: int) -> Iterator[BatchIndices]:
         """Shuffles the batches of some shards together."""
-        samplers = [self._sampler(shard) for shard in group]
+        samplers = [self._sampler(shard, epoch) for shard in group]
         order = np.repeat(np.arange(len(samplers)), [len(sampler) for sampler in samplers])
         np.random.default_rng((self.seed, epoch, group[0], 2)).shuffle(order)
         batches = [
@@ -127,9 +142,32 @@ class BatchSampler:
         return prefetch(BatchIndices.padded, self._indices(start))
 
     def _indices(self, start: int) -> Iterator[BatchIndices]:
-        epoch, first = divmod(start, len(self)) if start else (0, 0)
+        epoch, first = self._place(start)
         later = map(self.epoch, itertools.count(epoch + 1))
         return itertools.chain(self.epoch(epoch, first), itertools.chain.from_iterable(later))
+
+    def _place(self, batch: int) -> tuple[int, int]:
+        """The epoch of a batch of the training, and the number of the batch in the epoch."""
+        if batch and not self.store.epochs_differ:
+            return divmod(batch, len(self))
+        epoch = 0
+        while batch and batch >= (size := self._epoch_size(epoch)):
+            batch, epoch = batch - size, epoch + 1
+        return epoch, batch
+
+    def epochs(self, batches: int) -> float:
+        """The number of epochs, with a fraction, that so many batches of the training are."""
+        epoch, first = self._place(batches)
+        return epoch + (first / self._epoch_size(epoch) if first else 0.0)
+
+    def exposure(self, batches: int) -> list[Exposure]:
+        """How often so many batches of the training see each corpus; [] without a `Mixture`.
+
+        A part of an epoch counts as this share of its examples.
+        """
+        if isinstance(self.store, Mixture):
+            return self.store.exposure(self.epochs(batches))
+        return []
 
     def one_epoch(self) -> Iterator[Batch]:
         """Makes the batches of the first epoch, which has every example once."""
@@ -139,9 +177,8 @@ class BatchSampler:
         """The share of padding in the batches of the first epoch, from 0 to 1."""
         real = size = 0
         for number in range(self.store.num_shards()):
-            sampler = self._sampler(number)
-            real += sum(int(rows.lengths.sum()) for rows in sampler.examples.rows.values())
-            size += sampler.padded_size((self.seed, 0, number))
+            shard = self._sampler(number, 0).sizes((self.seed, 0, number))
+            real, size = real + shard[0], size + shard[1]
         return 1.0 - real / size
 
     def summary(self) -> str:

@@ -3,23 +3,28 @@
 import glob
 import itertools
 import os
+import pathlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data.examples import Examples, ExampleStream, Texts
-from tf_transformer.data.readers import Languages, kind_of, open_corpus
+from tf_transformer.data import rules
+from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts, reasons
+from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
 from tf_transformer.files.reading import check_file, split_paths
+from tf_transformer.text.normalization import is_blank
+from tf_transformer.text.target_tag import TAG, split_tag
 from tf_transformer.text.tokenizer import smallest_vocabulary
 
 UNKNOWN: Languages = (None, None)
 LANGUAGES = ("data.source_language", "data.target_language")  # options, a direction
+OWN_LANGUAGE = "language"  # as the tag of a corpus: the tag of its target language
 SEVERAL = "mul"  # as data.target_language: each source text says its target language (ISO 639-2)
 DEFAULTS: Languages = (DataConfig.source_language, DataConfig.target_language)
 VARIABLE = "TF_TRANSFORMER_DATA"  # of the environment, with the data folder
@@ -79,32 +84,75 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
     """
     check(config.data)
     data = in_folder(config.data)
-    train = stream(training_corpora(data), fields, data)
+    train = stream(training_corpora(data), fields, data, data.clean)
     if validation := validation_corpora(data):
         return train, stream(validation, fields, data).read()
-    return train.hold_out(data.held_out, config.train.seed)
+    by_target = len(fields) == 2 and data.held_out_by == "both"
+    return train.hold_out(data.held_out, config.train.seed, by_target)
 
 
 def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
     """The size of the training text, with the pairs that are held out from it for validation."""
     check(data)
     data = in_folder(data)
-    return TextSize.of(stream(training_corpora(data), fields, data))
+    return TextSize.of(stream(training_corpora(data), fields, data, data.clean))
 
 
-def stream(corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig) -> ExampleStream:
-    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples."""
+def stream(
+    corpora: Sequence[Corpus], fields: Sequence[str], data: DataConfig, clean: Collection[str] = ()
+) -> ExampleStream:
+    """Makes one stream of the examples of all corpora, in order. Each corpus must have examples.
+
+    Pairs that a rule of `clean` finds are skipped and counted, by rule and corpus.
+    """
     streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
-    if len(streams) == 1:
-        return streams[0]
+    if clean:
+        places = [f" in {name}" if len(corpora) > 1 else "" for name in labels(corpora)]
+        streams = [_cleaned(text, clean, x) for text, x in zip(streams, places, strict=True)]
+    parts = [
+        Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
+        for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
+    ]
+    if len(parts) == 1 and not parts[0].tag:
+        return parts[0].stream
+    return ExampleStream.joined(parts)
+
+
+def _cleaned(text: ExampleStream, clean: Collection[str], place: str) -> ExampleStream:
+    """The examples of a corpus that no rule finds. `place` names the corpus in reasons."""
+    chosen = rules.chosen(clean)
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
-        return itertools.chain.from_iterable(part.start(skipped) for part in streams)
+        tests = {name: rule.start() for name, rule in chosen.items()}
+        is_empty = True
+        for texts in text.start(skipped):
+            if found := rules.faults(tests, *texts):
+                skipped[f"{found[0]}{place}"] += 1
+            else:
+                is_empty = False
+                yield texts
+        if is_empty:
+            raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
 
-    def identify() -> str:
-        return "corpora " + "; ".join(part.identity for part in streams)
+    named = f"without {rules.VERSION} {' '.join(chosen)}"
+    return ExampleStream(text.fields, start, lambda: f"{text.identity} {named}")
 
-    return ExampleStream(tuple(fields), start, identify)
+
+def labels(corpora: Sequence[Corpus]) -> list[str]:
+    """Short names of corpora, such as train.en-de, each of which is different."""
+    names, counts = [_label(corpus) for corpus in corpora], Counter[str]()
+    for place, name in enumerate(names):
+        counts[name] += 1
+        names[place] += f" #{counts[name]}" * (counts[name] > 1)
+    return names
+
+
+def _label(corpus: Corpus) -> str:
+    files = [COMPRESSED.sub("", pathlib.Path(x).name) for x in (corpus.source, corpus.target) if x]
+    if not files:
+        return pathlib.Path(corpus.path).name or corpus.name or corpus.format
+    (stem, _, source), (other, _, target) = (file.rpartition(".") for file in files)
+    return f"{stem}.{source}-{target}" if stem and stem == other else "-".join(files)
 
 
 def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[list[str]]:
@@ -113,8 +161,23 @@ def read_test(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> list[l
         source, target = languages(data)
         if source and target and data.target_language != SEVERAL:
             data = replace(data, source_language=source, target_language=target)
+        corpus = _with_tag(corpus, data)
         _require_one_target([*training_corpora(data), corpus], data)
-    return open_corpus(corpus, fields, data).texts()
+    first, *others = open_corpus(corpus, fields, data).texts()
+    if corpus.tag:
+        first = [text if is_blank(text) else f"{corpus.tag} {text}" for text in first]
+    return [first, *others]
+
+
+def require_tags(sources: Sequence[str], config: Config) -> None:
+    """Raises an `InputError` for test texts without tags if all training text had tags."""
+    tags = {corpus.tag for corpus in training_corpora(config.data)}
+    if "" in tags or config.decode.target_tag or any(split_tag(x, tags)[0] for x in sources):
+        return
+    raise InputError(
+        f"the model has learned from texts with tags ({', '.join(sorted(tags))}), but the test set "
+        f"has none. Give --corpus.tag {OWN_LANGUAGE}, or --target_tag with one of them."
+    )
 
 
 def check(data: DataConfig) -> None:
@@ -125,6 +188,7 @@ def check(data: DataConfig) -> None:
     files = in_folder(data)
     if own_file(files.corpora):
         return
+    rules.chosen(data.clean)
     for corpus in (*training_corpora(files), *validation_corpora(files)):
         try:
             check_corpus(corpus)
@@ -140,7 +204,15 @@ def check(data: DataConfig) -> None:
 
 
 def check_corpus(corpus: Corpus) -> None:
-    """Raises an `InputError` if a file of a corpus cannot be opened, or if a package is missing."""
+    """Raises an `InputError` if a file of a corpus cannot be opened, or if a package is missing.
+
+    Also for a tag that is not of the form of tags.
+    """
+    if corpus.tag not in ("", OWN_LANGUAGE) and not TAG.fullmatch(corpus.tag):
+        raise InputError(
+            f"the tag of {_name(corpus)} must be like >>de<<, without spaces, or {OWN_LANGUAGE}, "
+            f"got {corpus.tag!r}."
+        )
     for path in filter(None, [corpus.source, corpus.target, corpus.path]):
         check_file(path)
     kind_of(corpus).check()
@@ -149,13 +221,46 @@ def check_corpus(corpus: Corpus) -> None:
 def with_languages(data: DataConfig) -> DataConfig:
     """Adds the languages that the data of a corpus name, as with TFDS, to the options.
 
-    Two corpora of training and validation text with different target languages are an `InputError`.
+    Writes the tags that `OWN_LANGUAGE` stands for. Two corpora of training and validation text with
+    different target languages and the same tag, or none, are an `InputError`.
     """
     for corpus in training_corpora(data):
         if pair := kind_of(corpus).stored_languages(corpus):
             data = replace(data, source_language=pair[0], target_language=pair[1])
+    data = replace(
+        data,
+        corpora=tuple(_with_tag(corpus, data) for corpus in data.corpora),
+        valid_corpora=tuple(_with_tag(corpus, data) for corpus in data.valid_corpora),
+    )
     _require_one_target([*training_corpora(data), *validation_corpora(data)], data)
+    _require_trained_tags(data)
     return data
+
+
+def _with_tag(corpus: Corpus, data: DataConfig) -> Corpus:
+    """A corpus with the tag of its target language, if its tag is `OWN_LANGUAGE`."""
+    if corpus.tag != OWN_LANGUAGE:
+        return corpus
+    target = _two_languages(corpus, data)[1]
+    if target in (None, SEVERAL):
+        raise InputError(
+            f"the target language of {_name(corpus)} is not known, so it has no tag. Give the tag "
+            "itself, like >>de<<, or name the language by the file's ending, columns, or "
+            "data.target_language."
+        )
+    return replace(corpus, tag=f">>{target}<<")
+
+
+def _require_trained_tags(data: DataConfig) -> None:
+    """Raises an `InputError` if validation text has other tags than the training text."""
+    trained = {corpus.tag for corpus in training_corpora(data)}
+    for corpus in data.valid_corpora if data.target_language != SEVERAL else ():
+        if corpus.tag not in trained:
+            tags = ", ".join(tag or "no tag" for tag in sorted(trained))
+            raise InputError(
+                f"the validation text {_name(corpus)} has {corpus.tag or 'no tag'}, but the "
+                f"training text has {tags}. Give both the same, for example tag: {OWN_LANGUAGE}."
+            )
 
 
 def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
@@ -169,6 +274,8 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
     for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
         is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
+        if corpus.tag != other.tag:  # it says the target language
+            continue
         if is_opposite if is_guess else differ(pair[1:], later[1:]):
             names = _name(corpus), _name(other)
             if names[0] == names[1]:
@@ -177,8 +284,10 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
                 f"{names[0]} goes from {pair[0]} to {pair[1]}, but {names[1]} from {later[0]} to "
                 f"{later[1]}. A run has one target language. Swap the sides of a corpus by source "
                 "and target, columns or reverse; set data.source_language and "
-                "data.target_language; or leave a corpus out. If each source text says its target "
-                f"language, as by a tag, give data.target_language {SEVERAL}."
+                "data.target_language; or leave a corpus out. For one model of several directions, "
+                f"give each corpus tag: {OWN_LANGUAGE}, which puts a tag such as >>de<< before its "
+                "sources. If the texts have tags themselves, give data.target_language "
+                f"{SEVERAL}."
             )
 
 
@@ -223,12 +332,18 @@ def _name(corpus: Corpus) -> str:
 
 
 def languages(data: DataConfig) -> Languages:
-    """Returns the languages of the first training corpus whose languages are known."""
-    for corpus in training_corpora(data):
-        pair = languages_of(corpus, data)
-        if any(pair) and not _is_guess(corpus, data):
-            return pair
-    return UNKNOWN
+    """Returns the languages of the first training corpus whose languages are known.
+
+    If corpora have different tags, a side with several languages is unknown.
+    """
+    corpora = training_corpora(data)
+    known = [corpus for corpus in corpora if not _is_guess(corpus, data)]
+    pairs = [pair for corpus in known if any(pair := languages_of(corpus, data))]
+    if len({corpus.tag for corpus in corpora}) == 1:
+        return pairs[0] if pairs else UNKNOWN
+    sides = (set(side) - {None} for side in zip(UNKNOWN, *pairs, strict=True))
+    source, target = (side.pop() if len(side) == 1 else None for side in sides)
+    return source, target
 
 
 def run_languages(config: Config) -> Languages:

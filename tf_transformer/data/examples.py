@@ -6,11 +6,12 @@ An example has one text for each field. In a translation corpus, the fields are 
 import functools
 import hashlib
 import heapq
+import itertools
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from tf_transformer.errors import InputError
 
@@ -28,6 +29,7 @@ class Examples:
     Attributes:
         texts: by field, the texts of all examples. All lists have the same length.
         skipped: number of skipped examples, by reason.
+        parts: number of examples of each corpus by its name, in order; {} for one corpus.
 
     Example:
         >>> examples = Examples({"source": ["one", "two"], "target": ["eins", "zwei"]})
@@ -37,6 +39,7 @@ class Examples:
 
     texts: Mapping[str, list[str]]
     skipped: Counter[str] = field(default_factory=Counter)
+    parts: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.texts.values())))
@@ -53,6 +56,13 @@ class Examples:
         """Selects the examples at `indices`, in this order."""
         indices = list(indices)
         return Examples({name: [texts[i] for i in indices] for name, texts in self.texts.items()})
+
+    def by_corpus(self) -> dict[str, "Examples"]:
+        """The examples of each corpus by its name; "" for one corpus without a name."""
+        sizes = self.parts.values()
+        ends = itertools.accumulate(sizes)
+        ranges = (range(end - size, end) for size, end in zip(sizes, ends, strict=True))
+        return dict(zip(self.parts, map(self.take, ranges), strict=True)) or {"": self}
 
     def stream(self) -> "ExampleStream":
         """Makes a stream of these examples."""
@@ -80,6 +90,30 @@ class ExampleStream:
     # skipped examples there by reason.
     start: Callable[[Counter[str]], Iterable[Texts]]
     identify: Callable[[], str]  # computes `identity`; may read all texts
+    parts: tuple["Part", ...] = ()  # of a text of several corpora, or of one with a tag
+
+    @classmethod
+    def joined(cls, parts: Sequence["Part"]) -> "ExampleStream":
+        """Joins the examples of corpora, in order and without their tags."""
+
+        def start(skipped: Counter[str]) -> Iterator[Texts]:
+            return itertools.chain.from_iterable(part.stream.start(skipped) for part in parts)
+
+        def identify() -> str:
+            return "corpora " + "; ".join(part.identity for part in parts)
+
+        return cls(parts[0].stream.fields, start, identify, tuple(parts))
+
+    @property
+    def tags(self) -> list[str]:
+        """The tags of the corpora, sorted."""
+        return sorted({part.tag for part in self.parts if part.tag})
+
+    @property
+    def tagged(self) -> Iterable[Texts]:
+        """The examples with the tags of their corpora, as a model reads them."""
+        parts = (part.tagged for part in self.parts)
+        return itertools.chain.from_iterable(parts) if self.parts else self
 
     @functools.cached_property
     def identity(self) -> str:
@@ -90,31 +124,51 @@ class ExampleStream:
         return iter(self.start(Counter()))
 
     def read(self) -> Examples:
-        """Reads all examples into memory."""
+        """Reads all examples into memory, with their tags."""
         skipped = Counter[str]()
         columns: list[list[str]] = [[] for _ in self.fields]
-        for texts in self.start(skipped):
-            for column, text in zip(columns, texts, strict=True):
-                column.append(text)
-        return Examples(dict(zip(self.fields, columns, strict=True)), skipped)
+        sizes = {}
+        for part in self.parts or [Part("", self)]:
+            before = len(columns[0])
+            for texts in part.tagged.start(skipped):
+                for column, text in zip(columns, texts, strict=True):
+                    column.append(text)
+            sizes[part.name] = len(columns[0]) - before
+        texts_by_field = dict(zip(self.fields, columns, strict=True))
+        return Examples(texts_by_field, skipped, sizes if self.parts else {})
 
-    def hold_out(self, count: int, seed: int) -> tuple["ExampleStream", Examples]:
+    def hold_out(
+        self, count: int, seed: int, by_target: bool = False
+    ) -> tuple["ExampleStream", Examples]:
         """Splits off `count` distinct validation texts by the first field: training, validation.
 
         Examples with the same first text stay together, so no validation text is in the training
-        data. The texts with the smallest seeded hashes are held out. They are at most a tenth of
-        the distinct texts, and have at most a tenth of the examples. A text that would exceed this
+        data. `by_target`: the second texts of validation examples are not in the training data,
+        either: a first text that shares one stays in the training data.
+
+        The texts with the smallest seeded hashes are held out. They are at most a tenth of the
+        distinct texts, and have at most a tenth of the examples. A text that would exceed this
         limit stays in the training data. If every text exceeds it, the rarest text is held out,
         with a warning. Fewer than two distinct texts are an `InputError`.
         """
         hashes = (_seeded_hash(texts[0], seed) for texts in self)
         smallest, total = _smallest_distinct(hashes, 10 * count)  # at most a tenth, or `count`
+        most = max(1, min(count, len(smallest) // 10))
         if len(smallest) < 2:
             raise InputError(
                 "validation examples cannot be held out of fewer than 2 distinct texts "
                 f"({self.fields[0]}); give more text, or data.valid_source and data.valid_target."
             )
-        chosen = _within(smallest, max(1, min(count, len(smallest) // 10)), total // 10)
+        if by_target:
+            own = self._with_own_targets(smallest, seed)
+            if not own:
+                print(
+                    "warning: each target that is held out for validation is in the training text, "
+                    "too, because all targets have several sources. Give separate validation text.",
+                    file=sys.stderr,
+                )
+            smallest = own or smallest
+        chosen = _within(smallest, most, total // 10)
         if not chosen:
             chosen = {min(smallest, key=lambda value: (smallest[value], value))}
             print(
@@ -126,7 +180,20 @@ class ExampleStream:
         name = f"{hashlib.sha256(repr(sorted(chosen)).encode()).hexdigest()} {seed}"
         train = self._where(lambda text: _seeded_hash(text, seed) not in chosen, f"not {name}")
         valid = self._where(lambda text: _seeded_hash(text, seed) in chosen, name)
-        return train, Examples(valid.read().texts)
+        return train, replace(valid.read(), skipped=Counter())
+
+    def _with_own_targets(self, sizes: Mapping[int, int], seed: int) -> dict[int, int]:
+        """The groups of first texts, by hash, whose second texts no other first text has."""
+        owners: dict[int, int] = {}  # hashes of first texts, by hashes of second texts
+        for source, target in self:
+            if (owner := _seeded_hash(source, seed)) in sizes:
+                owners[_seeded_hash(target, seed)] = owner
+        shared = set()
+        for source, target in self:
+            known = owners.get(_seeded_hash(target, seed))
+            if known is not None and (other := _seeded_hash(source, seed)) != known:
+                shared |= {known, other}
+        return {value: size for value, size in sizes.items() if value not in shared}
 
     def _where(self, keep: Callable[[str], bool], condition: str) -> "ExampleStream":
         """Selects examples by their first text; `condition` becomes part of the identity."""
@@ -134,7 +201,51 @@ class ExampleStream:
         def start(skipped: Counter[str]) -> Iterator[Texts]:
             return (texts for texts in self.start(skipped) if keep(texts[0]))
 
-        return ExampleStream(self.fields, start, lambda: f"{self.identity} {condition}")
+        parts = (part._replace(stream=part.stream._where(keep, condition)) for part in self.parts)
+        return ExampleStream(
+            self.fields, start, lambda: f"{self.identity} {condition}", tuple(parts)
+        )
+
+
+class Plan(NamedTuple):
+    """How often a training reads the examples of a corpus."""
+
+    weight: float = 1.0  # how often an epoch has each example
+    from_epoch: int = 0  # the first epoch that has them
+    until_epoch: int = 0  # the first epoch that no longer has them; 0: there is none
+
+    def epochs(self, of_training: float) -> float:
+        """How many of the epochs of a training have the examples."""
+        return max(0, min(of_training, self.until_epoch or of_training) - self.from_epoch)
+
+
+class Part(NamedTuple):
+    """The examples of one corpus of a text."""
+
+    name: str  # for people; no two parts of a text have the same
+    stream: ExampleStream  # without the tag
+    tag: str = ""  # before the first text of each example
+    plan: Plan = Plan()
+
+    @property
+    def tagged(self) -> ExampleStream:
+        """The examples with the tag, as a model reads them."""
+        if not self.tag:
+            return self.stream
+
+        def start(skipped: Counter[str]) -> Iterator[Texts]:
+            return ((f"{self.tag} {first}", *rest) for first, *rest in self.stream.start(skipped))
+
+        return ExampleStream(
+            self.stream.fields, start, lambda: f"{self.stream.identity} tag {self.tag}"
+        )
+
+    @property
+    def identity(self) -> str:
+        """A text that identifies the content, and what a training run makes of it."""
+        weight, first, end = self.plan
+        plan = f" weight {weight:g} epochs {first} to {end}" * (self.plan != Plan())
+        return self.tagged.identity + plan
 
 
 def _seeded_hash(text: str, seed: int) -> int:

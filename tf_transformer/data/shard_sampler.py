@@ -27,10 +27,22 @@ class ShardSampler:
     batch ends where the next example would exceed the token budget (paper section 5.1). The batches
     are shuffled, too. The rounded lengths are the same in every epoch, so the ends of batches are
     also the same. `BatchSampler` describes the arguments.
+
+    Args:
+        draws: integer array (N,), how often an epoch has each example; None: once.
     """
 
-    def __init__(self, examples: TokenExamples, batch_tokens: int, bucket_width: int):
+    def __init__(
+        self,
+        examples: TokenExamples,
+        batch_tokens: int,
+        bucket_width: int,
+        draws: np.ndarray | None = None,
+    ):
         self.examples = examples
+        self._drawn = np.arange(len(examples))
+        if draws is not None:
+            self._drawn = np.repeat(self._drawn, draws)
         buckets = [
             -(-rows.lengths.astype(np.int64) // bucket_width) for rows in examples.rows.values()
         ]
@@ -38,11 +50,13 @@ class ShardSampler:
             _sort_keys(buckets), return_index=True, return_inverse=True, return_counts=True
         )
         self._order = order.astype(np.min_scalar_type(len(first)))  # small types sort faster
+        if draws is not None:
+            counts = np.bincount(order, draws, len(first)).astype(int)
         longest = np.max(buckets, axis=0)[first] * bucket_width
         self._cuts = _cuts(longest.tolist(), counts.tolist(), batch_tokens)
 
     def __len__(self) -> int:
-        return len(self._cuts) + 1
+        return len(self._cuts) + bool(len(self._drawn))
 
     def epoch(self, seed: tuple[int, ...]) -> Iterator[BatchIndices]:
         """Makes the batches of one epoch, in an order that depends on the seed."""
@@ -53,19 +67,19 @@ class ShardSampler:
             yield BatchIndices(self.examples, rows[bounds[batch] : bounds[batch + 1]])
 
     def _shuffled(self, rng: np.random.Generator) -> np.ndarray:
-        """Sorts all rows by rounded lengths. Rows with equal lengths are shuffled."""
-        rows = rng.permutation(len(self.examples))
+        """Sorts the rows by rounded lengths. Rows with equal lengths are shuffled."""
+        rows = rng.permutation(self._drawn)
         return rows[np.argsort(self._order[rows], kind="stable")]
 
-    def padded_size(self, seed: tuple[int, ...]) -> int:
-        """Counts the ids in the batches of the epoch with this seed, with padding."""
+    def sizes(self, seed: tuple[int, ...]) -> tuple[int, int]:
+        """Counts the ids in the batches of the epoch with this seed: without and with padding."""
         order = self._shuffled(np.random.default_rng(seed))
+        names = self.examples.rows.values()
+        real = sum(int(rows.lengths[self._drawn].sum()) for rows in names)
         starts = np.array([0, *self._cuts])
         sizes = np.diff([*starts, len(order)])
-        return sum(
-            int(np.dot(sizes, np.maximum.reduceat(rows.lengths[order], starts)))
-            for rows in self.examples.rows.values()
-        )
+        longest = (np.maximum.reduceat(rows.lengths[order], starts) for rows in names)
+        return real, sum(int(np.dot(sizes, each)) for each in longest)
 
 
 def _sort_keys(buckets: Iterable[np.ndarray]) -> np.ndarray:

@@ -16,7 +16,7 @@ import shutil
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -43,7 +43,14 @@ class TokenStore:
     Attributes:
         skipped: number of skipped examples so far, by reason.
         num_examples: number of examples in the shards so far.
+        epochs_differ: whether epochs have different examples, as those of a `Mixture` may.
+        whole_pass: number of epochs after which every example has been seen.
+        stages: epochs from which on a training has other corpora than before.
     """
+
+    epochs_differ = False
+    whole_pass = 1
+    stages: Sequence[int] = (0,)
 
     def __init__(self, folder: pathlib.Path | None = None):
         self.skipped = Counter[str]()
@@ -89,6 +96,10 @@ class TokenStore:
                 ids, lengths = _files(self._folder, number, name)
                 rows[name] = IdRows(np.load(ids, mmap_mode="r"), np.load(lengths))
             return TokenExamples(rows)
+
+    def draws(self, number: int, epoch: int) -> np.ndarray | None:
+        """How often an epoch has each example of a shard: each once, which None stands for."""
+        return None
 
     def num_shards(self) -> int:
         """Number of shards. Waits until all are made."""
@@ -214,6 +225,11 @@ def find_or_make(
         shards = tokenise(stream, encoder, max_length, shard_examples, counts)
         first = list(itertools.islice(shards, 2))
         if not first:
+            if not counts[too_long(max_length)]:
+                raise InputError(
+                    "no example is left for training, because the validation text has them all. "
+                    "Give more text, or leave this corpus out."
+                )
             raise InputError(
                 f"all {counts[too_long(max_length)]} examples are longer than "
                 f"data.max_length={max_length} tokens; raise it, or split the text into sentences."

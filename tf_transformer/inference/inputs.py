@@ -6,6 +6,7 @@ The graph of a predictor lists its inputs. Signatures, predictors, their check i
 
 import io
 import itertools
+import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from tf_transformer.text.terms import may_apply, units
 
 WITH_INPUTS = {"serving_default": "with_inputs", "n_best": "n_best_with_inputs"}
 """The signatures with all inputs, by the signatures that take the text alone."""
+TAG_OF_NAME = r"^([^>].*)$", r">>\1<<"  # a pattern, and what replaces it; a tag stays as it is
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,16 @@ PREFIX = Input(
     lambda graph, text, given: graph.encode_prefix(text, given),
     label="Start of each translation",
 )
-# The tag of the target language, such as >>por<<. "": the language of `DecodeConfig.target_tag`.
+# The target language: its tag, such as >>por<<, or the name in the tag, such as por. "": that of
+# `DecodeConfig.target_tag`.
 TARGET_TAG = Input(
     "target_tag",
     "target_tags",
     "source",
-    with_tag,
+    lambda graph, text, given: with_tag(graph, text, tf.strings.regex_replace(given, *TAG_OF_NAME)),
     lambda codec: codec["source"].tags,
     "Target language",
+    checked=lambda text, given: re.sub(*TAG_OF_NAME, given),
 )
 # Lines with a phrase, a tab and the translation that it must get. "": the search is free.
 TERMS = Input(

@@ -15,9 +15,9 @@ from tf_transformer.inference.kept_places import Drawn, Located, matches, place
 from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced, lengths_of
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.ensemble import members_of
-from tf_transformer.text.elements import is_well_formed
+from tf_transformer.text.elements import is_paired, is_well_formed
 from tf_transformer.text.graph_tokenizer import valid
-from tf_transformer.text.kept_spans import REPLACEMENT, WITHOUT_SPAN, pattern_of
+from tf_transformer.text.kept_spans import CLOSING, REPLACEMENT, WITHOUT_SPAN, pattern_of
 from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
@@ -44,6 +44,7 @@ class KeptSpans:
         self._graph = graph
         self._repaired = Traced(self._repair_rows, STRINGS, IDS, STRINGS, NUMBERS, rare=True)
         self._repaired_alone = Traced(self._repair_alone, STRINGS, STRINGS, rare=True)
+        self._without_tags = Traced(self._leave_out_tags, STRINGS, rare=True)
         self.pattern = pattern_of(keep)
         try:
             self.locate(tf.constant(""))
@@ -122,11 +123,38 @@ class KeptSpans:
 
     def masked(self, text: tf.Tensor) -> tf.Tensor:
         """The strings (B,) with a control character in place of each span."""
-        parts = divide(text, self.pattern)
-        is_span = tf.ragged.range(parts.row_lengths()).flat_values % 2 == 1
-        is_span &= tf.not_equal(parts.flat_values, "")
+        parts, is_span = self._divided(text)
         parts = parts.with_flat_values(tf.where(is_span, "\x01", parts.flat_values))
         return tf.strings.reduce_join(parts, axis=1)
+
+    def untagged(self, text: tf.Tensor) -> tf.Tensor:
+        """The strings (B,) without tags that open or close an element with content.
+
+        A space divides the contents of two elements that touch each other.
+        """
+        rows = tf.where(tf.strings.regex_full_match(text, "(?s).*<[A-Za-z/].*"))  # (R, 1)
+
+        def shortened() -> tf.Tensor:
+            without_tags = self._without_tags(tf.gather_nd(text, rows))
+            return tf.tensor_scatter_nd_update(text, rows, without_tags)
+
+        return tf.cond(tf.size(rows) > 0, shortened, lambda: text)
+
+    def _leave_out_tags(self, text: tf.Tensor) -> tf.Tensor:
+        """`untagged` of strings (R,), most of which have tags."""
+        parts, is_span = self._divided(text)
+        spans = parts.flat_values
+        is_tag = is_span & is_paired(spans)
+        closes = is_tag & tf.strings.regex_full_match(spans, CLOSING)
+        ends = tf.pad(closes, [[1, 0]])[:-1] & tf.pad(is_tag & ~closes, [[0, 1]])[1:]
+        spans = tf.where(is_tag, "", tf.where(ends & tf.equal(spans, ""), " ", spans))
+        return tf.strings.reduce_join(parts.with_flat_values(spans), axis=1)
+
+    def _divided(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The parts of strings (B,), string (B, None), and which of the values are spans."""
+        parts = divide(text, self.pattern)
+        is_span = tf.ragged.range(parts.row_lengths()).flat_values % 2 == 1
+        return parts, is_span & tf.not_equal(parts.flat_values, "")
 
     def without_spans(self, text: tf.Tensor) -> tf.Tensor:
         """The strings (B,) without their spans."""

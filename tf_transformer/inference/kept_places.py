@@ -1,19 +1,21 @@
 """Where the spans of a text stand in an output of a model, on tensors.
 
 A span stands in place of what the model made of it: the bytes whose attention goes to the span. If
-there are none, it stands where the fewest words around the span change sides. The tags of an
-element that the model lost enclose what it made of the content.
+there are none, it stands where the fewest words around the span change sides. The model does not
+read the tags of elements. They enclose what it made of the content.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer.text.elements import is_paired, is_well_formed, openings
 from tf_transformer.text.kept_spans import CLOSING, TAG
 
 ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
+OF_MARKS = 0.25  # the weight of a mark beside a word, when the first word of a content is chosen
 _CLOSING = b" .,;:!?)"  # a space, and marks without a space before them
 _IS_LETTER = [chr(code).isalnum() for code in range(0x80)]
 _SPACE, _FIRST_WIDE, _LAST_WIDE = 0x20, 0xE3, 0xE9  # first bytes of U+3000 to U+9FFF
@@ -68,7 +70,7 @@ def place(
     gap = _fitting_gap(drawn, tokens, _gaps(output) & is_outside)  # (K,)
     opening = openings(wanted.spans)
     opened = tf.maximum(opening, 0)
-    content = _attended_bytes(drawn, (tf.gather(tokens[1], opened), tokens[0]), output)
+    content = _content_bytes(drawn, (tf.gather(tokens[1], opened), tokens[0]), output)
     gap = _around_contents(gap, content, opening, is_outside)
     has_copy = tf.reduce_any(copies, axis=1)
     start, stop = (tf.where(has_copy, end, gap) for end in _ends(copies))
@@ -116,7 +118,7 @@ def _token_ranges(
     sources = tf.repeat(source[None], tf.size(until))
     counts = count_tokens(tf.strings.substr(sources, tf.zeros_like(until), until))
     first, last = tf.split(counts, 2)
-    return first, tf.maximum(last, first + 1)
+    return first, last
 
 
 def _attended_bytes(
@@ -124,17 +126,51 @@ def _attended_bytes(
 ) -> tf.Tensor:
     """The bytes (n,) that a model made of each span: bool (K, n), one run of bytes in each row."""
     size = tf.size(output)
-    inside = tf.cast(_marks(*tokens, tf.shape(drawn.weights)[1]), tf.float32)
-    share = tf.matmul(inside, drawn.weights, transpose_b=True)  # (K, T)
-    last = tf.maximum(tf.shape(share)[1] - 1, 0)
-    token = tf.minimum(tf.searchsorted(drawn.ends[1:], tf.range(size), side="right"), last)
-    of_bytes = _mean_of_words(tf.gather(share, token, axis=1), output)  # (K, n)
+    of_bytes = _attention_of_bytes(drawn, tokens, output)
     high = of_bytes > ATTENDED
     run = tf.cumsum(tf.cast(~high, tf.int32), axis=1)
     best = tf.where(high, of_bytes, 0.0)
     is_best = high & (best == tf.reduce_max(best, axis=1, keepdims=True))
     best_run = tf.reduce_min(tf.where(is_best, run, size + 1), axis=1, keepdims=True)
     return high & (run == best_run)
+
+
+def _content_bytes(
+    drawn: Drawn, tokens: tuple[tf.Tensor, tf.Tensor], output: tf.Tensor
+) -> tf.Tensor:
+    """The bytes (n,) that a model made of the content of each element: bool (K, n).
+
+    They are a run of whole words around the word with most attention to the content. Of all such
+    runs, they have the largest sum of attention above `ATTENDED`.
+    """
+    size, place = tf.size(output), tf.range(tf.size(output))
+    of_bytes = _attention_of_bytes(drawn, tokens, output)
+    is_space = tf.equal(tf.cast(output, tf.int32), _SPACE)
+    weight = tf.where(_is_letter(output), 1.0, tf.where(is_space, 0.0, OF_MARKS))
+    best = tf.reduce_max(of_bytes * weight, axis=1, keepdims=True)
+    is_best = (of_bytes * weight == best) & (best > 0)
+    gain = tf.where(is_space, 0.0, of_bytes - ATTENDED) + tf.cast(is_best, tf.float32)
+    peak = _ends(is_best)[0][:, None]
+    total = tf.cumsum(gain, axis=1)
+    before = tf.where(place <= peak, total - gain, np.inf)
+    until = tf.where(place >= peak, total, -np.inf)
+    is_first = before == tf.reduce_min(before, axis=1, keepdims=True)
+    is_last = until == tf.reduce_max(until, axis=1, keepdims=True)
+    first = tf.reduce_max(tf.where(is_first, place, 0), axis=1, keepdims=True)
+    last = tf.reduce_min(tf.where(is_last, place, size), axis=1, keepdims=True)
+    return (place >= first) & (place <= last) & (best > 0)
+
+
+def _attention_of_bytes(
+    drawn: Drawn, tokens: tuple[tf.Tensor, tf.Tensor], output: tf.Tensor
+) -> tf.Tensor:
+    """The share of attention of the bytes (n,) of an output to some tokens: float32 (K, n)."""
+    inside = tf.cast(_marks(*tokens, tf.shape(drawn.weights)[1]), tf.float32)
+    share = tf.matmul(inside, drawn.weights, transpose_b=True)  # (K, T)
+    last = tf.maximum(tf.shape(share)[1] - 1, 0)
+    place = tf.range(tf.size(output))
+    token = tf.minimum(tf.searchsorted(drawn.ends[1:], place, side="right"), last)
+    return _mean_of_words(tf.gather(share, token, axis=1), output)
 
 
 def _first_words(spans: tf.Tensor, copies: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
@@ -159,12 +195,17 @@ def _mean_of_words(values: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
 
     So no part of a word goes alone. Other characters keep their values.
     """
-    codes = tf.cast(output, tf.int32)
-    is_letter = (codes >= 0x80) | tf.gather(_IS_LETTER, tf.minimum(codes, 0x7F))
+    is_letter = _is_letter(output)
     continues = is_letter & tf.concat([[False], is_letter[:-1]], 0)
     word = tf.cumsum(tf.cast(~continues, tf.int32)) - 1
     means = tf.math.unsorted_segment_mean(tf.transpose(values), word, tf.size(output))
     return tf.transpose(tf.gather(means, word))
+
+
+def _is_letter(output: tf.Tensor) -> tf.Tensor:
+    """Which bytes (n,) belong to letters or digits; all bytes beyond ASCII do: bool (n,)."""
+    codes = tf.cast(output, tf.int32)
+    return (codes >= 0x80) | tf.gather(_IS_LETTER, tf.minimum(codes, 0x7F))
 
 
 def _fitting_gap(

@@ -144,7 +144,7 @@ class Predictor(ABC):
 
     def __init__(self, model: keras.Model, codec: Codec, config: DecodeConfig):
         require_threads()
-        for name in ("split", "keep", "word_probabilities"):
+        for name in ("split", "keep", "word_probabilities", "second_search"):
             value, off = getattr(config, name), getattr(DecodeConfig(), name)
             if value != off and not self.translates:
                 raise InputError(

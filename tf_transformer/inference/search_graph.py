@@ -24,6 +24,7 @@ from tf_transformer.inference.parts import (
     whole_texts,
 )
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
+from tf_transformer.inference.second_search import SecondSearch
 from tf_transformer.inference.span_symbols import SpanSymbols
 from tf_transformer.inference.word_probabilities import (
     WORD_PROBABILITIES,
@@ -31,7 +32,7 @@ from tf_transformer.inference.word_probabilities import (
     word_probabilities,
 )
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.faults import scripts_of
+from tf_transformer.text.faults import apart, scripts_of
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.seen_words import UnseenWords
@@ -105,9 +106,13 @@ class SearchGraph(text_graph.TextGraph):
         self._jit_compile = jit_compile
         self._translates = translates
         scripts = scripts_of(codec["target"].text_pieces) if translates else []
-        self._pair_notices = PairNotices(scripts)
+        self.pair_notices = PairNotices(scripts)
         has_words = translates and codec.seen_words
-        self._unseen_words = UnseenWords(codec.seen_words) if has_words else None
+        self._unseen_words = None
+        if has_words:  # one graph, so that the export has the words once
+            self._unseen_words = text_graph.Traced(
+                UnseenWords(codec.seen_words), text_graph.STRINGS
+            )
         keep, keep_as = self.config.keep, self.config.keep_as
         self.kept_spans = KeptSpans(keep, self) if keep else None
         self.symbols = SpanSymbols(keep) if keep and keep_as == "emoji" else None
@@ -128,6 +133,7 @@ class SearchGraph(text_graph.TextGraph):
             text_graph.Traced(self._search_given, *[text_graph.IDS] * (1 + fields), rare=True)
             for fields in range(1, 1 + len(self.problem_inputs))
         ]
+        self._second_search = SecondSearch(self) if self.config.second_search else None
         longest = max_source_length
         if self.config.trained_source_length:
             longest = min(longest, self.config.trained_source_length)
@@ -239,12 +245,18 @@ class SearchGraph(text_graph.TextGraph):
         return self.kept_spans.without_spans(text) if self.kept_spans else text
 
     def hidden(self, text: tf.Tensor) -> tf.Tensor:
-        """The clean strings (B,) as the search reads them; see `config.keep_as`."""
+        """The clean strings (B,) as the search reads them: without the tags of elements.
+
+        With `config.keep_as`, emoji stand for other spans.
+        """
+        text = self.kept_spans.untagged(text) if self.kept_spans else text
         return self.symbols.hide(text) if self.symbols else text
 
     def shown(self, outputs: tf.Tensor, text: tf.Tensor) -> tf.Tensor:
         """Results (B, N) of `decode` for strings (B,), with the spans that `hidden` hides."""
-        return self.symbols.show(outputs, text) if self.symbols else outputs
+        if not self.symbols or not self.kept_spans:
+            return outputs
+        return self.symbols.show(outputs, self.kept_spans.untagged(text))
 
     def clean(self, text: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Prepares strings (B,) for `encode`, and returns them with and without target tags.
@@ -318,8 +330,7 @@ class SearchGraph(text_graph.TextGraph):
             kept = self.kept_spans(hypotheses, text, texts, named.get("prefix"))
             if self.config.word_probabilities:
                 ids = self._ids_of_repaired(text, kept, tf.not_equal(kept, drawn), ids)
-                if self.symbols:
-                    source = self.encode(text)[0].to_tensor(PAD_ID)
+                source = self.encode(text)[0].to_tensor(PAD_ID)
             texts = kept
         strings = []
         if self.config.word_probabilities:
@@ -350,7 +361,7 @@ class SearchGraph(text_graph.TextGraph):
         shape = tf.shape(predictions)
         texts = tf.broadcast_to(rest[:, None], shape)
         rows = (tf.reshape(side, [-1]) for side in (texts, predictions))
-        return tf.reshape(names_of(self._pair_notices(*rows), OF_PAIRS), shape)
+        return tf.reshape(names_of(self.pair_notices(*rows), OF_PAIRS), shape)
 
     def strings_of_copies(
         self, text: tf.Tensor, copies: tf.Tensor, lengths: tf.Tensor
@@ -368,7 +379,7 @@ class SearchGraph(text_graph.TextGraph):
             strings.append(
                 tf.cond(
                     tf.reduce_any(is_copy),
-                    lambda: self.warnings(copied, copies),
+                    apart(lambda: self.warnings(copied, copies)),
                     lambda: tf.fill(tf.shape(copies), ""),
                 )
             )
@@ -386,6 +397,18 @@ class SearchGraph(text_graph.TextGraph):
             tf.pad(x, [[0, 0], [0, 0], [0, longest - tf.shape(x)[2]]]) for x in (ids, targets)
         )
         return tf.where(repaired[..., None], targets, ids)
+
+    def drawn(
+        self, hypotheses: Hypotheses, text: tf.Tensor, source: tf.Tensor, *fields: tf.Tensor
+    ) -> tuple[Hypotheses, tf.Tensor]:
+        """Hypotheses and their texts (B, N), with those of the `SecondSearch`, if there is one.
+
+        The other arguments are those of `predictions`.
+        """
+        drawn = self.decode(hypotheses, text)
+        if self._second_search:
+            return self._second_search(hypotheses, drawn, text, source, fields)
+        return hypotheses, drawn
 
     def decode(self, hypotheses: Hypotheses, text: tf.Tensor) -> tf.Tensor:
         """The texts (B, N) of hypotheses for the inputs `text` (B,)."""
@@ -504,8 +527,8 @@ class SearchGraph(text_graph.TextGraph):
             fields = self._fields(inputs, rows)
             hypotheses = self._search_rows(search, ids, fields)
             strings = tf.gather(inputs.text, rows)
-            drawn = self.decode(hypotheses, strings)
-            of_rows = self.predictions(hypotheses, drawn, strings, ids, *fields)
+            drawn = self.drawn(hypotheses, strings, ids, *fields)
+            of_rows = self.predictions(*drawn, strings, ids, *fields)
             columns = of_rows.texts, of_rows.scores, *of_rows.strings
             return *(column[:, :count] for column in columns), of_rows.at_limit
 

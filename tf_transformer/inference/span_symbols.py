@@ -11,15 +11,15 @@ SYMBOLS = tuple(map(chr, range(0x1F600, 0x1F610)))
 """Faces, which `data.augment.copy` draws most."""
 _SYMBOL = f"[{SYMBOLS[0]}-{SYMBOLS[-1]}]"
 _ONLY_SYMBOLS = pattern_of([_SYMBOL])
-_OPENING, _CLOSING = TAG.replace("</?", "<", 1), TAG.replace("</?", "</", 1)
-_JOIN = "\x01"  # of a tag, where it touches its content; texts lose this character
+_JOIN = "\x01"  # between a tag and a word that it touches; texts lose this character
 
 
 class SpanSymbols:
     """Hides spans from a model that copies emoji better than other spans.
 
     The n-th span of a text becomes the n-th of `SYMBOLS`. Later spans stay. Symbols in the text are
-    spans, too. Spaces divide the symbols of tags from words, so that these have their usual pieces.
+    spans, too. A space divides the symbol of a tag from a word behind it, so that the word has its
+    usual pieces. Tags of elements with content are hidden before; see `KeptSpans.untagged`.
 
     Args:
         keep: kinds of spans and patterns; see `kept_spans.pattern_of`.
@@ -27,7 +27,7 @@ class SpanSymbols:
 
     def __init__(self, keep: Sequence[str]):
         self._has_tags = bool({COMMON, "tags"} & set(keep))
-        joined = [f"{_OPENING}{_JOIN}", f"{_JOIN}{_CLOSING}"] if self._has_tags else []
+        joined = [f"{TAG}{_JOIN}"] if self._has_tags else []
         symbols = [] if {COMMON, "emoji"} & set(keep) else [_SYMBOL]
         self._pattern = pattern_of([*keep, *symbols])
         self._joined_pattern = pattern_of([*joined, *keep, *symbols])
@@ -39,10 +39,9 @@ class SpanSymbols:
         parts, is_span = self._divided(tf.gather_nd(text, rows))  # (R, P)
         number = tf.cumsum(tf.cast(is_span, tf.int32), axis=1) - 1
         symbols = tf.gather(SYMBOLS, tf.clip_by_value(number, 0, len(SYMBOLS) - 1))
-        before = tf.where(tf.strings.regex_full_match(parts, f"(?s){_JOIN}.*"), " ", "")
         after = tf.where(tf.strings.regex_full_match(parts, f"(?s).*{_JOIN}"), " ", "")
         is_hidden = is_span & (number < len(SYMBOLS))
-        parts = tf.where(is_hidden, tf.strings.join([before, symbols, after]), parts)
+        parts = tf.where(is_hidden, tf.strings.join([symbols, after]), parts)
         hidden = tf.strings.regex_replace(tf.strings.reduce_join(parts, axis=1), _JOIN, "")
         return tf.tensor_scatter_nd_update(text, rows, hidden)
 
@@ -71,8 +70,7 @@ class SpanSymbols:
         """The parts (R, P) of strings (R,), and which of them are spans, bool (R, P)."""
         text = tf.strings.regex_replace(text, _JOIN, "")
         if self._has_tags:
-            text = tf.strings.regex_replace(text, rf"({_OPENING})([^\s<])", rf"\1{_JOIN}\2")
-            text = tf.strings.regex_replace(text, rf"([^\s>])({_CLOSING})", rf"\1{_JOIN}\2")
+            text = tf.strings.regex_replace(text, rf"({TAG})([^\s<])", rf"\1{_JOIN}\2")
         parts = divide(text, self._joined_pattern).to_tensor("")
         is_span = (tf.range(tf.shape(parts)[1]) % 2 == 1) & tf.not_equal(parts, "")
         return parts, is_span

@@ -89,8 +89,7 @@ class TextPredictor(predictor.Predictor):
         """
 
         def run(text: tf.Tensor, *ids: tf.Tensor) -> Any:
-            hypotheses = search(*ids)
-            results = hypotheses, self._graph.decode(hypotheses, text)
+            results = self._graph.drawn(search(*ids), text, *ids)
             return results if self._repairs_later else self._graph.predictions(*results, text, *ids)
 
         return run

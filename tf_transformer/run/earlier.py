@@ -15,6 +15,8 @@ MOVED = {
     "train": ("bleu_tokenize",),
     "decode": ("copy_without_letters", "grammar"),
 }
+# Options that a file has together only if a run of an earlier version stored it.
+_STORED_DATA = {"corpora", "origin", "held_out", "bucket_width"}
 # Options of training that are constants now, with their values.
 CONSTANTS: dict[str, dict[str, Any]] = {
     "data": {"shard_pairs": 250_000},
@@ -54,6 +56,8 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
     groups: dict[str, Any] = dict(options)
     if isinstance(model := groups.get("model"), Mapping):
         groups["model"] = with_record(model)
+    if isinstance(data := groups.get("data"), Mapping) and data.keys() >= _STORED_DATA:
+        groups["data"] = {"held_out_by": "source"} | dict(data)
     moved: dict[str, Any] = {}
     for group, names in MOVED.items():
         if isinstance(group_options := groups.get(group), Mapping):

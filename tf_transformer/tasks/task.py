@@ -6,6 +6,7 @@ scores. `tests/tasks/reversal.py` is a small task; `tasks/translation.py` is the
 
 import copy
 import functools
+import hashlib
 import itertools
 import operator
 from abc import ABC, abstractmethod
@@ -39,6 +40,16 @@ class Splits(NamedTuple):
 
     train: ExampleStream
     valid: Examples
+
+    def identities(self) -> dict[str, str]:
+        """Hashes of the training text and the validation text, independent of file names."""
+        streams = {"training": self.train, "validation": self.valid.stream()}
+        return {name: identity_of(stream) for name, stream in streams.items()}
+
+
+def identity_of(stream: ExampleStream) -> str:
+    """The hash of a text that a run stores."""
+    return hashlib.sha256(stream.identity.encode()).hexdigest()
 
 
 class _TestTexts(NamedTuple):
@@ -202,8 +213,8 @@ class Task(ABC):
         """A new codec, learned from the training examples.
 
         By default, one tokenizer learns from all texts. With `data.vocabularies` separate, each
-        field has a tokenizer that learns from the texts of this field. With `data.tokenizer`,
-        nothing is learned.
+        field has a tokenizer that learns from the texts of this field. The vocabulary of the source
+        has the tags of the corpora. With `data.tokenizer`, nothing is learned.
         """
         if own := self.own_codec(config):
             return own
@@ -214,11 +225,13 @@ class Task(ABC):
                 "Use shared or separate."
             )
         if config.data.vocabularies == "shared":
-            return Codec(Tokenizer.train(itertools.chain.from_iterable(stream), **options))
+            texts = itertools.chain.from_iterable(stream)
+            return Codec(Tokenizer.train(texts, symbols=stream.tags, **options))
         tokenizers = {}
         for place, field in enumerate(self.fields):
             lines = map(operator.itemgetter(place), stream)
-            tokenizers[field] = Tokenizer.train(lines, **options)
+            tags = stream.tags if field == self.source else []
+            tokenizers[field] = Tokenizer.train(lines, symbols=tags, **options)
         return Codec(tokenizers)
 
     def own_codec(self, config: Config) -> Codec | None:

@@ -1,6 +1,6 @@
 """Translation: learns from pairs of sentences, tests BLEU."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self, cast
 
@@ -52,14 +52,8 @@ class Translation(EncoderDecoderTask):
         return (Ter(self.options),)
 
     def complete(self, config: Config) -> Config:
-        """The configuration with the languages of a TFDS corpus.
-
-        A model that learns to copy emoji reads them in place of spans.
-        """
-        decode = config.decode
-        if config.data.augment.copy:
-            decode = replace(decode, keep_as="emoji")
-        return replace(config, data=corpora.with_languages(config.data), decode=decode)
+        """The configuration with the languages of a TFDS corpus."""
+        return replace(config, data=corpora.with_languages(config.data))
 
     def text_size(self, config: Config) -> TextSize | None:
         """The size of the corpora; None for the generated corpus alone, and for GRU models."""
@@ -80,6 +74,7 @@ class Translation(EncoderDecoderTask):
         """
         if source and reference:
             texts, references, *more = read_texts(source, *split_paths(reference))
+            corpora.require_tags(texts, config)
             return TestSet(texts, references, more)
         if source or reference or not corpora.is_generated(config.data):
             raise InputError(
@@ -90,6 +85,7 @@ class Translation(EncoderDecoderTask):
     def load_corpus(self, config: Config, corpus: Corpus) -> TestSet:
         """All pairs of a corpus in any format."""
         source, target = corpora.read_test(corpus, self.fields, config.data)
+        corpora.require_tags(source, config)
         return TestSet(source, target)
 
     def test_set(self, examples: Examples) -> TestSet:
@@ -119,6 +115,13 @@ class Translation(EncoderDecoderTask):
         """
         outputs, *references = read_texts(hypotheses, *split_paths(reference))
         return outputs, references
+
+    def describe(self, scores: Mapping[str, Any]) -> str:
+        line = super().describe(scores)
+        if interval := scores.get("bleu_interval"):
+            low, high = interval
+            line += f"; 95 % confidence interval of BLEU {low:.2f} to {high:.2f}"
+        return line
 
     def compare(self, predictions: Strings, references: References, baseline: Strings) -> Scores:
         return Bleu(self.options).compare(predictions, references, baseline)

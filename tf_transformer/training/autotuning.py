@@ -68,7 +68,7 @@ def choose_execution(run: Run, batches: BatchSampler) -> Execution:
 
 def number_of_updates(train: TrainConfig, batches: BatchSampler) -> int:
     """The number of updates of a whole training run."""
-    return train.steps or train.epochs * batches.updates(train.accumulate)
+    return train.steps or batches.updates(train.accumulate, train.epochs)
 
 
 def _is_long(run: Run, batches: BatchSampler) -> bool:

@@ -19,10 +19,13 @@ from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
 
 GROUPS = ("model.", "data.", "train.")
+KEEP_AS = "decode.keep_as"
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """The run with options that fit its training text in place of defaults; see `defaults`.
+
+    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
     rate. A run that has started keeps its options. Chosen options are printed. The options `given`,
@@ -31,9 +34,10 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """
     open_options = [name for name in defaults.FITTING if name not in given]
     if run.folder.has_checkpoint:
-        return _with_options(run, _of_started(run, open_options, given))
+        return _with_options(run, _of_started(run, [*open_options, KEEP_AS], given))
     fixed = _of_origin(run, task, given)
     run = _with_options(run, fixed)
+    fixed |= _of_copies(run, given)
     if not run.origin and (own := task.own_codec(run.config)):
         fixed["data.vocabulary_size"] = max(own.sizes)
     size = task.text_size(run.config) if open_options else None
@@ -102,6 +106,15 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
                     "it knows"
                 )
     return options
+
+
+def _of_copies(run: Run, given: Collection[str]) -> dict[str, Any]:
+    """What a model reads in place of spans, if it learns to copy emoji and its origin did not."""
+    knew = run.origin is not None and run.origin.config.data.augment.copy
+    if not run.config.data.augment.copy or knew or KEEP_AS in given:
+        return {}
+    tqdm.write(f"chosen for --data.augment.copy: --{KEEP_AS} emoji, which the model learns to copy")
+    return {KEEP_AS: "emoji"}
 
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:

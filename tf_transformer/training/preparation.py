@@ -1,8 +1,8 @@
 """Prepares what a training run reads: the run's configuration, codec and batches."""
 
 import functools
-import hashlib
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from tf_transformer.data.augmentation import text_augmentation
 from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
+from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
@@ -38,8 +39,9 @@ class TrainingData(NamedTuple):
 
     codec: Codec
     train: BatchSampler
-    valid: BatchSampler
+    valid: Mapping[str, BatchSampler]  # by the name of their corpus, "" for a single one
     scored: TestSet  # the validation examples that are predicted and scored
+    scored_corpora: Sequence[str]  # the corpus of each of them
 
 
 def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
@@ -77,9 +79,13 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif data.clean and not _is_pair(task):
+        option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
         kind, rate = next(item for item in asdict(data.augment).items() if item[1])
         option, expected = f"augment.{kind}", f"Expected 0 for {name}, got {rate}."
+    elif tags := {x.tag for x in (*data.corpora, *data.valid_corpora) if x.tag and not task.source}:
+        option, expected = f"corpora: tag {min(tags)}", f"Expected none for {name}."
     elif data.vocabularies != "shared" and not task.separable:
         option = f"vocabularies {data.vocabularies}"
         expected = f"Expected shared for {name}, which has one vocabulary."
@@ -149,21 +155,12 @@ def _require_same_direction(folder: RunFolder, data: DataConfig, corpus: Corpus)
         )
 
 
-def _identities(splits: Splits) -> dict[str, str]:
-    """Hashes of the training text and the validation text, independent of file names."""
-    streams = {"training": splits.train, "validation": splits.valid.stream()}
-    return {
-        name: hashlib.sha256(stream.identity.encode()).hexdigest()
-        for name, stream in streams.items()
-    }
-
-
 def _require_same_text(folder: RunFolder, splits: Splits) -> None:
     """Raises an `InputError` if the run started with another text.
 
     The folder of an earlier version has no identities; it gets the identities of the present text.
     """
-    identities = _identities(splits)
+    identities = splits.identities()
     stored = folder.load_text()
     if stored is None:
         return folder.save_text(identities)
@@ -178,7 +175,7 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
 def _start(run: Run, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything that may be wrong has been read."""
     codec, folder = _new_codec(run, task, splits.train), run.folder
-    identities = _identities(splits)
+    identities = splits.identities()
     folder.mark_start()
     folder.save_config(run.config)
     folder.save_text(identities | SCORED)
@@ -195,39 +192,57 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
         identity=f"{config.task.name} {reader.identity}",
     )
 
-    def sampler(name: str, text: ExampleStream, augment: Augment | None = None) -> BatchSampler:
-        store = find_or_make(
+    def store(name: str, text: ExampleStream) -> TokenStore:
+        return find_or_make(
             *(text, encoder, data.max_length, SHARD_PAIRS),
             folder=data.cache_dir or run.folder.tokens,
             keep=bool(data.cache_dir),
             report=lambda counts: tqdm.write(f"{name}: {counts}"),
             warn=lambda doubt: tqdm.write(f"warning: {name}: {doubt}", file=sys.stderr),
         )
+
+    def sampler(text: TokenStore | Mixture, augment: Augment | None = None) -> BatchSampler:
         return BatchSampler(
-            *(store, data.batch_tokens, data.bucket_width, config.train.seed, augment),
+            *(text, data.batch_tokens, data.bucket_width, config.train.seed, augment),
             keeps_budget=bool(data.augment),
         )
 
-    return TrainingData(
-        codec,
-        train=sampler("training", splits.train, _augment(config, task, reader)),
-        valid=sampler("validation", splits.valid.stream()),
-        scored=_scored(run, task, splits.valid),
-    )
+    text: TokenStore | Mixture
+    if splits.train.parts:
+        components = [
+            Component(part.name, store(f"training, {part.name}", part.tagged), part.plan)
+            for part in splits.train.parts
+        ]
+        text = Mixture(components, SHARD_PAIRS, config.train.seed, data.temperature)
+    else:
+        text = store("training", splits.train)
+    valid = {
+        name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))
+        for name, part in splits.valid.by_corpus().items()
+        if len(part)
+    }
+    train = sampler(text, _augment(config, task, reader))
+    return TrainingData(codec, train, valid, *_scored(run, task, splits.valid))
 
 
-def _scored(run: Run, task: Task, valid: Examples) -> TestSet:
-    """A sample of the validation examples, or the first ones for a run of an earlier version."""
+def _scored(run: Run, task: Task, valid: Examples) -> tuple[TestSet, list[str]]:
+    """A sample of the validation examples, and the corpus of each of them.
+
+    For a run of an earlier version, these are the first examples.
+    """
     inputs, references = task.test_set(valid)
+    corpus_sizes = {name: len(task.test_set(x).inputs) for name, x in valid.by_corpus().items()}
+    names = [name for name, size in corpus_sizes.items() for _ in range(size)]
     count, stored = run.config.train.valid_score_examples, run.folder.load_text() or {}
     if SCORED.items() <= stored.items():
-        return TestSet(spread(inputs, count), spread(references, count))
+        sample = TestSet(spread(inputs, count), spread(references, count))
+        return sample, spread(names, count)
     if 0 < count < len(inputs):
         tqdm.write(
             f"scored: the first {count:,} of {len(inputs):,} validation examples, as an earlier "
             "version did at the start of this run. A new run scores a sample of all."
         )
-    return TestSet(inputs[:count], references[:count])
+    return TestSet(inputs[:count], references[:count]), names[:count]
 
 
 def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
@@ -239,10 +254,22 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
         before = codec.seen_words
     else:
         codec = task.train_codec(_changed(stream, config), config)
+    _require_tags(stream.tags, codec, task, config)
     if _is_pair(task) and bool(run.origin) == bool(before):  # else some words are not known
         sources = (texts[stream.fields.index(task.source)] for texts in _changed(stream, config))
         codec.seen_words = seen_words(sources, before)
     return codec
+
+
+def _require_tags(tags: Sequence[str], codec: Codec, task: Task, config: Config) -> None:
+    """Raises an `InputError` if the vocabulary lacks a tag of the corpora."""
+    if missing := [tag for tag in tags if tag not in codec[task.source].tags]:
+        own = config.train.init_from or config.data.tokenizer or "a vocabulary of bytes"
+        raise InputError(
+            f"the tag {missing[0]} of data.corpora is not in {own}, which has "
+            f"{', '.join(sorted(codec[task.source].tags)) or 'no tags'}. Give one of its tags, or "
+            "train a new vocabulary."
+        )
 
 
 def _changed(stream: ExampleStream, config: Config) -> ExampleStream:
@@ -280,7 +307,7 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     return lambda number, examples: dropout(number, text(number, examples))
 
 
-def with_trained_length(run: Run, store: TokenStore, resumes: bool) -> Config:
+def with_trained_length(run: Run, store: TokenStore | Mixture, resumes: bool) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays

@@ -11,7 +11,9 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 from tqdm import tqdm
 
+from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.errors import InputError
+from tf_transformer.files.aligned import table
 from tf_transformer.files.reading import literal
 from tf_transformer.files.writing import write_whole
 from tf_transformer.machine.progress_bar import ProgressBar
@@ -138,8 +140,36 @@ class MetricsLog:
         shown = (
             f"{name} {value:,.0f}" if value >= 1000 else f"{name} {value:.4g}"
             for name, value in metrics.items()
+            if "/" not in name
         )
-        tqdm.write(f"update {step}: {', '.join(shown)}")
+        tqdm.write(f"update {step}: {', '.join(shown)}{_of_corpora(metrics)}")
+
+
+def _of_corpora(metrics: Mapping[str, float]) -> str:
+    """The metrics of single corpora, whose names are like seen/a.en-de, as a table."""
+    rows: dict[str, dict[str, str]] = {}
+    for full_name, value in metrics.items():
+        name, _, corpus = full_name.partition("/")
+        if corpus:
+            shown = f"{value:,.0f}" if name == "seen" else f"{value:.4g}"
+            rows.setdefault(corpus, {})[name] = shown
+    return table(rows)
+
+
+def exposure_plan(text: BatchSampler, batches: int) -> str:
+    """How often a training run of so many batches will see each of several corpora, as a table."""
+    return table(
+        {
+            corpus.name: {
+                "weight": f"{corpus.weight:.3g}",
+                "pairs": f"{corpus.pairs:,}",
+                "distinct": f"{corpus.distinct:,}",
+                "will see": f"{corpus.seen:,.0f}",
+                "per distinct pair": f"{corpus.per_pair:.1f}",
+            }
+            for corpus in text.exposure(batches)
+        }
+    )
 
 
 def _line(row: Mapping[str, float | None]) -> str:

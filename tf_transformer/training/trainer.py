@@ -30,7 +30,7 @@ from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
 from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
-from tf_transformer.training.reports import MetricsLog, TrainingProgress
+from tf_transformer.training.reports import MetricsLog, TrainingProgress, exposure_plan
 from tf_transformer.training.setup import initialize, make_updater, possible_executions
 from tf_transformer.training.strategy import replica_batches
 from tf_transformer.training.update import Updater
@@ -165,6 +165,8 @@ def _completed(run: Run, task: Task) -> Run:
         rules = stored.data.normalization
         config = replace(config, data=replace(config.data, normalization=rules))
     for name, (before, after) in run.config.differences(config).items():
+        if name in ("data.corpora", "data.valid_corpora"):  # their tags, in many words
+            continue
         tqdm.write(f"{config.task.name} sets {name} to {reprlib.repr(after)}, not {before!r}")
     return replace(run, config=config)
 
@@ -189,7 +191,7 @@ class _Trainer:
         """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
-        train, should_stop = self.config.train, self.early_stopping.should_stop
+        train = self.config.train
         interval = train.validate_every or self.data.train.updates(train.accumulate)
         steps = number_of_updates(train, self.data.train)
         metrics: dict[str, float] = {}
@@ -204,7 +206,7 @@ class _Trainer:
         later = functools.partial(sampler.batches, done * size)
         progress = TrainingProgress(steps, done, shown=self._is_chief)
         with replica_batches(strategy, sampler.names, later, size) as batches, progress as bar:
-            while self.updater.next_batch < steps and not should_stop(train.patience):
+            while self.updater.next_batch < steps and not self._stops_early():
                 position = self.updater.next_batch
                 until = min(steps, position - position % interval + interval)
                 seconds = self._train(batches, until, bar, stop)
@@ -221,6 +223,22 @@ class _Trainer:
             stopped_early=self.updater.next_batch < steps,
             seconds=time.perf_counter() - start,
         )
+
+    def _stops_early(self) -> bool:
+        """Whether the scores have stopped improving, after a whole pass over the text."""
+        train, text = self.config.train, self.data.train
+        if not self.early_stopping.should_stop(train.patience):
+            return False
+        return self.updater.next_batch >= text.updates(train.accumulate, text.store.whole_pass)
+
+    def _exposure(self) -> dict[str, float]:
+        """How often the training has seen each of several corpora, by names in the log."""
+        batches = self.updater.next_batch * self.config.train.accumulate
+        return {
+            f"{name}/{corpus.name}": value
+            for corpus in self.data.train.exposure(batches)
+            for name, value in (("seen", corpus.seen), ("seen_per_distinct_pair", corpus.per_pair))
+        }
 
     @property
     def _is_chief(self) -> bool:
@@ -299,7 +317,7 @@ class _Trainer:
         self, number: int, of_training: Mapping[str, float], problem: str, log: MetricsLog | None
     ) -> dict[str, float]:
         """Validates and logs the present weights; raises an `InputError` for a problem."""
-        metrics = {**of_training, **self.validation.losses()}
+        metrics = {**of_training, **self._exposure(), **self.validation.losses()}
         problem = problem or self.divergence.problem("validation loss", metrics["val_loss"])
         train, samples = self.config.train, Samples()
         if train.valid_score_examples and number % train.valid_score_every == 0 and not problem:
@@ -329,6 +347,7 @@ class _Trainer:
             f"model: {model.count_params():,} parameters, {self.data.codec}, "
             f"{model.dtype_policy.name}, {replicas} replica(s)"
             + (f" of {updater.micro_batches} micro-batches" * (updater.micro_batches > 1))
+            + exposure_plan(self.data.train, steps * train.accumulate)
             + f"\nbatches: {self.data.train.summary()}"
             + f", {train.accumulate} per update" * (train.accumulate > 1)
             + f"\nupdates: {steps:,}"

@@ -94,6 +94,12 @@ class Updater:
         """Number of target tokens since the last read of the metrics."""
         return int(self.metrics["loss"].tokens.numpy())
 
+    @property
+    def loss_so_far(self) -> tuple[float, float]:
+        """Sum of the losses, and number of target tokens, since the last read of the metrics."""
+        loss = self.metrics["loss"]
+        return float(loss.total.numpy()), float(loss.tokens.numpy())
+
     def read_metrics(self) -> dict[str, float]:
         """Reads and resets the metrics, by name; NaN if no update counts."""
         values = {

@@ -53,12 +53,21 @@ class Validation:
         return self.task.predictor(self.updater.model, self.data.codec, self.decode)
 
     def losses(self) -> dict[str, float]:
-        """Loss, perplexity and accuracy on all validation examples, by names in the log."""
-        sampler = self.data.valid
-        with replica_batches(self.strategy, sampler.names, sampler.one_epoch) as batches:
-            for _ in range(len(sampler)):
-                self.updater.validate(batches)
-        return _named(self.updater.read_metrics())
+        """Loss, perplexity and accuracy on all validation examples, by names in the log.
+
+        With several corpora, the loss of each, too.
+        """
+        of_corpora = {}
+        before = self.updater.loss_so_far
+        for corpus, sampler in self.data.valid.items():
+            with replica_batches(self.strategy, sampler.names, sampler.one_epoch) as batches:
+                for _ in range(len(sampler)):
+                    self.updater.validate(batches)
+            total, tokens = after = self.updater.loss_so_far
+            of_corpora[f"loss/{corpus}"] = (total - before[0]) / max(1.0, tokens - before[1])
+            before = after
+        metrics = self.updater.read_metrics()
+        return _named(metrics | of_corpora if len(of_corpora) > 1 else metrics)
 
     def scores(self) -> tuple[dict[str, float], Samples]:
         """The scores of the predictions, by names in the log, and samples.
@@ -70,12 +79,28 @@ class Validation:
         if is_chief(self.strategy):
             predictions, by_name = self.task.evaluate(self._predict, self.data.scored)
             samples = samples_of(self.task, self._predict, self.data.scored, predictions)
+            by_name |= self._scores_by_corpus(predictions)
         scores = {name: score for name, score in by_name.items() if isinstance(score, float)}
         if self.metric not in OF_VALIDATION:
             name = self.metric.name
             own = scores[name] if is_chief(self.strategy) else 0.0
             (scores[name],) = broadcast(self.strategy, [own])
         return _named(scores), samples
+
+    def _scores_by_corpus(self, predictions: Sequence[str]) -> dict[str, float]:
+        """The scores of each corpus, if there are several, by names such as bleu/a.en-de."""
+        scores: dict[str, float] = {}
+        names, (inputs, references) = self.data.scored_corpora, self.data.scored
+        rows = list(zip(names, inputs, predictions, references, strict=True))
+        corpora = dict.fromkeys(names)
+        for corpus in corpora if len(corpora) > 1 and self.task.metrics else ():
+            _, *columns = zip(*(row for row in rows if row[0] == corpus), strict=True)
+            own_inputs, own_predictions, own_references = map(list, columns)
+            own_scores = self.task.score(own_inputs, own_predictions, [own_references])
+            for name, score in own_scores.items():
+                if isinstance(score, float):
+                    scores[f"{name}/{corpus}"] = score
+        return scores
 
 
 def _named(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -227,7 +227,7 @@ def test_training_changes_texts_and_pieces_and_validation_nothing(tmp_path):
     assert all(source.isupper() and target.isupper() for source, target in texts)
     row = batch["source"][0].tolist()
     assert row[: row.index(EOS_ID) + 1] != data.codec.encode("source", texts[0][0])
-    valid = next(data.valid.one_epoch())
+    valid = next(data.valid[""].one_epoch())
     assert set(texts_of(data.codec, valid)) <= set(PAIRS)
     assert RunFolder(tmp_path / "run").load_config() == config
     other = config_of(tmp_path, augment=AugmentConfig(upper=0.5, copy=0.1))

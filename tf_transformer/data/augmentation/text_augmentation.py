@@ -17,6 +17,7 @@ from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.tokens import IdRows, TokenExamples
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
+from tf_transformer.text.target_tag import split_tag
 
 MOST_JOINED = 4  # sentences on a line
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
@@ -97,7 +98,7 @@ class TextAugmentation:
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
         rng = np.random.default_rng((self.seed, number, 5))
-        groups = joined(examples, self.rates.join, self.max_length, rng)
+        groups = joined(examples, self.rates.join, self.max_length, rng, list(self._tags.values()))
         drawn = [rng.random(len(groups)) < rate for _, rate in self._changes]
         is_drawn = np.any(drawn, axis=0) if drawn else np.zeros(len(groups), bool)
         changed = [i for i, group in enumerate(groups) if len(group) > 1 or is_drawn[i]]
@@ -107,19 +108,31 @@ class TextAugmentation:
         texts = dict(zip(members, self._decoded(examples, members), strict=True))
         pairs: dict[int, Pair] = {}
         for i in changed:
-            parts = [pair for member in groups[i] if (pair := texts[member])]
-            if len(parts) == len(groups[i]):
+            known = [pair for member in groups[i] if (pair := texts[member])]
+            sources = [split_tag(source, self._tags) for source, _ in known]
+            if len(known) == len(groups[i]):
+                parts = [(text, pair[1]) for (_, text), pair in zip(sources, known, strict=True)]
                 pair = typography.one_line(parts, rng) if len(parts) > 1 else parts[0]
                 for (change, _), chosen in zip(self._changes, drawn, strict=True):
                     pair = change(pair, rng) if chosen[i] else pair
-                pairs[i] = pair
+                tag = sources[0][0]
+                pairs[i] = f"{tag} {pair[0]}" if tag else pair[0], pair[1]
         return self._with_new(examples, groups, pairs)
+
+    @functools.cached_property
+    def _tags(self) -> Mapping[str, int]:
+        """The ids of the tags that a source may start with. No change concerns them."""
+        return self.codec[FIELDS[0]].tags
 
     def _decoded(self, examples: TokenExamples, indices: Sequence[int]) -> list[Pair | None]:
         """The texts of examples; None for an example whose text does not have its ids."""
         taken = examples.taken(np.array(indices, int))
         rows = {name: [row.tolist() for row in taken[name].split()] for name in FIELDS}
         texts = {name: [self.codec.decode(name, row) for row in rows[name]] for name in FIELDS}
+        tags = {token: f"{tag} " for tag, token in self._tags.items()}
+        if tags:
+            sources = zip(rows[FIELDS[0]], texts[FIELDS[0]], strict=True)
+            texts[FIELDS[0]] = [tags.get(row[0], "") + text for row, text in sources]
         again = {name: self.codec.encode_batch(name, texts[name]) for name in FIELDS}
         return [
             pair if all(again[name][i] == rows[name][i] for name in FIELDS) else None
@@ -149,25 +162,35 @@ class TextAugmentation:
 
 
 def joined(
-    examples: TokenExamples, rate: float, max_length: int, rng: np.random.Generator
+    examples: TokenExamples,
+    rate: float,
+    max_length: int,
+    rng: np.random.Generator,
+    tags: Sequence[int] = (),
 ) -> list[list[int]]:
     """Divides examples into groups that are joined to one line; most groups have one example.
 
-    Neighbours in a random order are joined. The rate is the share of the groups that have 2 to
-    `MOST_JOINED` examples. All lengths of a joined line are at most `max_length`. The result has
-    the indices of the examples of each group.
+    Neighbours in a random order are joined if they start with the same id of `tags`, or none. The
+    rate is the share of the groups that have 2 to `MOST_JOINED` examples. All lengths of a joined
+    line are at most `max_length`. The result has the indices of the examples of each group.
     """
     if not rate:
         return [[i] for i in range(len(examples))]
     lengths = np.stack([examples[name].lengths for name in FIELDS]) - 1  # without the end token
-    order = rng.permutation(len(examples)).tolist()
+    sources = examples[FIELDS[0]]
+    first = sources.ids[np.cumsum(sources.lengths) - sources.lengths]
+    kinds = np.where(np.isin(first, tags), first, 0)
+    order = rng.permutation(len(examples))
+    order = order[np.argsort(kinds[order], kind="stable")].tolist()
     is_joined = rng.random(len(order)) < rate
     sizes = np.where(is_joined, rng.integers(2, MOST_JOINED + 1, len(order)), 1).tolist()
     groups: list[list[int]] = []
     start = 0
     while start < len(order):
         group = order[start : start + sizes[len(groups)]]
-        while len(group) > 1 and lengths[:, group].sum(axis=1).max() >= max_length:
+        while len(group) > 1 and (
+            lengths[:, group].sum(axis=1).max() >= max_length or kinds[group[0]] != kinds[group[-1]]
+        ):
             group.pop()
         groups.append(group)
         start += len(group)

@@ -27,6 +27,8 @@ Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
 Languages = tuple[str | None, str | None]
 """The languages of source and target. None stands for an unknown language."""
 
+# Fields of `Corpus` that no reader uses.
+OF_EACH_FORMAT = ("format", "weight", "tag", "limit", "from_epoch", "until_epoch")
 COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 
 
@@ -133,7 +135,8 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
     """
     name = format_of(corpus)
     kind = FORMATS[name]
-    given = {field.name for field in fields(Corpus) if getattr(corpus, field.name)} - {"format"}
+    given = {field.name for field in fields(Corpus) if getattr(corpus, field.name) != field.default}
+    given -= {*OF_EACH_FORMAT}
     needed = {"source", "path", "name"} & {*kind.options}
     if given - {*kind.options} or (needed and not given & needed):
         raise InputError(
@@ -150,7 +153,8 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
             f"expected {len(names)} columns of {corpus.path}, for {' and '.join(names)}; got "
             f"{', '.join(corpus.columns)}."
         )
-    return kind.read(corpus, names, data)
+    rows = kind.read(corpus, names, data)
+    return rows.first(corpus.limit) if corpus.limit else rows
 
 
 register(

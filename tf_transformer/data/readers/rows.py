@@ -9,7 +9,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tf_transformer.data.examples import EMPTY, NOT_UTF8, ExampleStream, Texts, reasons
 from tf_transformer.errors import InputError
@@ -47,7 +47,11 @@ class Rows:
 
     def stream(self, fields: Sequence[str]) -> ExampleStream:
         """Makes a stream of examples to train on. Rows with empty or invalid texts are skipped."""
-        return ExampleStream(tuple(fields), self._clean, self.identify)
+
+        def start(skipped: Counter[str]) -> Iterator[Texts]:
+            return (texts for _, texts in self.numbered(skipped))
+
+        return ExampleStream(tuple(fields), start, self.identify)
 
     def texts(self) -> list[list[str]]:
         """Reads the texts of all rows, a list for each field; see `files.reading.decode`.
@@ -66,6 +70,14 @@ class Rows:
             list(decode(column, name)) for column, name in zip(columns, self.names, strict=True)
         ]
 
+    def first(self, count: int) -> "Rows":
+        """Selects the first rows. A pass reads no more than these."""
+        return replace(
+            self,
+            start=lambda skipped: itertools.islice(self.start(skipped), count),
+            identify=lambda: f"{self.identify()} first {count}",
+        )
+
     def _lines(self, skipped: Counter[str]) -> Iterator[Row]:
         for number, row in self.start(skipped):
             if len(row) != len(self.names):
@@ -75,8 +87,11 @@ class Rows:
                 )
             yield number, tuple(_NEWLINE.sub(b" ", text) for text in row)
 
-    def _clean(self, skipped: Counter[str]) -> Iterator[Texts]:
-        """Decodes rows; skips and counts those that training cannot use. All: an `InputError`."""
+    def numbered(self, skipped: Counter[str]) -> Iterator[tuple[int, Texts]]:
+        """Decodes rows, with the numbers of their lines; counts rows that training cannot use.
+
+        It skips them. A corpus without any other row is an `InputError`.
+        """
         is_empty, not_utf8 = True, ""
         for number, row in self._lines(skipped):
             try:
@@ -88,7 +103,7 @@ class Rows:
                 continue
             if all(text.strip() for text in texts):
                 is_empty = False
-                yield texts
+                yield number, texts
             else:
                 skipped[EMPTY] += 1
         if is_empty and skipped:
