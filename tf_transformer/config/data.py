@@ -32,14 +32,16 @@ class Corpus:
         target: file of translations; line n translates line n of source.
         path: one file that holds both sides of each example; replaces source and target.
         name: name of a corpus without a file, like wmt14_translate/de-en with format tfds.
-        format: text, tsv, jsonl, tmx, tfds, generated, or the name of a registered format. Empty:
-            the ending of the file decides.
+        format: text, tsv, jsonl, tmx, xliff, moses, wmt, parquet, po, tfds, generated, or the name
+            of a registered format. Empty: the ending of the file decides.
         columns: the places of source and target in path. tsv: names from the first line, or
-            numbers from 1 when the first line is an example; default 1 and 2. jsonl: keys;
-            default source and target, or the languages of the data options. tmx: languages;
-            default the languages of the data options.
+            numbers from 1 when the first line is an example; default 1 and 2. jsonl and
+            parquet: keys; default source and target, or the languages of the data options. tmx,
+            xliff, moses, wmt: languages; default the languages of the data options. In wmt,
+            de:refA names a reference.
         split: split of a tfds or generated corpus; empty: train.
-        reverse: translate a tfds corpus from the second language of the pair to the first.
+        reverse: tfds: translate from the second language of the pair to the first. po: translate
+            from the translations to the messages.
         data_dir: folder of the prepared corpora of tfds; empty: the default of TFDS.
         pairs: pairs in the train split of a generated corpus; 0: 40,000.
         weight: how often an epoch has each pair, for one of several training corpora. 2: twice.

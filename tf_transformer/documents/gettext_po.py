@@ -1,18 +1,15 @@
 """PO: the messages of programs, as gettext stores them."""
 
-import gettext
-import re
 from collections.abc import Sequence
 
 import polib
-from babel.messages.plurals import DEFAULT_PLURAL, PLURALS
 
 from tf_transformer.documents.document import Document, Options, written
 from tf_transformer.documents.segments import Item, Segment
 from tf_transformer.errors import InputError
+from tf_transformer.text.plural_forms import PluralForms
 
 _WIDTH = 80  # columns of gettext's lines
-_PLURAL_FORMS = re.compile(r"nplurals\s*=\s*([1-9])\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
 
 
 def read_po(content: str, options: Options) -> Document:
@@ -30,11 +27,7 @@ def read_po(content: str, options: Options) -> Document:
     metadata = messages.metadata
     language = metadata.get("Language") or options.target.replace("-", "_")
     options.require(target=language)
-    header = metadata.get("Plural-Forms", "")
-    if not _PLURAL_FORMS.fullmatch(header):
-        known = PLURALS.get(language) or PLURALS.get(language.split("_")[0], DEFAULT_PLURAL)
-        header = "nplurals={}; plural={};".format(*known)
-    count, form_of_one = _plural_forms(header)
+    header, count, form_of_one = PluralForms.of(metadata.get("Plural-Forms", ""), language)
     # Messages, each with the number of a plural form or None, and its segment.
     forms: list[tuple[polib.POEntry, int | None, Segment]] = []
     for message in messages:
@@ -64,14 +57,3 @@ def read_po(content: str, options: Options) -> Document:
         return str(messages).encode()
 
     return Document([segment for *_, segment in forms], write)
-
-
-def _plural_forms(header: str) -> tuple[int, int | None]:
-    """The number of plural forms, and the form of 1; None if 2 has this form, too."""
-    count, rule = _PLURAL_FORMS.fullmatch(header).groups()  # type: ignore[union-attr]
-    try:
-        form_of = gettext.c2py(rule)  # type: ignore[attr-defined]
-        one, two = form_of(1), form_of(2)
-    except (ValueError, ZeroDivisionError) as error:
-        raise InputError(f"its plural forms are wrong: {error}. Correct {header!r}.") from error
-    return int(count), None if one == two else one

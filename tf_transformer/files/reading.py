@@ -53,8 +53,13 @@ def lines_of(chunks: Iterable[bytes], name: str | os.PathLike) -> Iterator[bytes
 
 def read_whole(path: str | os.PathLike) -> bytes:
     """Reads the bytes of a document as they are; raises as `read_lines`."""
+    return b"".join(read_pieces(path))
+
+
+def read_pieces(path: str | os.PathLike) -> Iterator[bytes]:
+    """Reads the bytes of a file as they are, piece by piece; raises as `read_lines`."""
     try:
-        return b"".join(_chunks(path))
+        yield from _chunks(path)
     except OSError as error:
         raise unreadable(path, error) from error
 

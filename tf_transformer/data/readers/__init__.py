@@ -8,13 +8,17 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.readers.generated import read_generated, require_packages
+from tf_transformer.data.readers import generated, po
 from tf_transformer.data.readers.json_lines import read_json_lines
+from tf_transformer.data.readers.moses_zip import read_moses_zip
+from tf_transformer.data.readers.parquet import read_parquet
 from tf_transformer.data.readers.rows import Rows
 from tf_transformer.data.readers.tables import read_tsv
 from tf_transformer.data.readers.text import read_plain_text
 from tf_transformer.data.readers.tfds import languages_in_name, read_tfds, stored_languages
 from tf_transformer.data.readers.tmx import read_tmx
+from tf_transformer.data.readers.wmt_xml import read_wmt_xml, without_references
+from tf_transformer.data.readers.xliff import read_xliff
 from tf_transformer.errors import InputError
 
 Reader = Callable[[Corpus, Sequence[str], DataConfig], Rows]
@@ -158,11 +162,29 @@ register(
 )
 register("tsv", read_tsv, [".tsv"])
 register("jsonl", read_json_lines, [".jsonl", ".ndjson"], needs_languages=True, may_name_sides=True)
+for _format in [
+    ("tmx", read_tmx, [".tmx"]),
+    ("xliff", read_xliff, [".xliff", ".xlf"]),
+    ("moses", read_moses_zip, [".zip"]),
+]:
+    register(
+        *_format,
+        sides=2,
+        languages=functools.partial(of_columns, longest=3),
+        needs_languages=True,
+    )
 register(
-    *("tmx", read_tmx, [".tmx"]),
+    *("wmt", read_wmt_xml, [".xml"]),
     sides=2,
-    languages=functools.partial(of_columns, longest=3),
+    languages=lambda corpus: of_columns(without_references(corpus), longest=3),
     needs_languages=True,
+)
+register("parquet", read_parquet, [".parquet"], needs_languages=True, may_name_sides=True)
+register(
+    *("po", po.read_po, [".po"], ["path", "reverse"]),
+    sides=2,
+    needs_languages=True,
+    check=po.require_packages,
 )
 register(
     *("tfds", read_tfds, [], ["name", "split", "reverse", "data_dir"]),
@@ -171,8 +193,8 @@ register(
     stored_languages=stored_languages,
 )
 register(
-    *("generated", read_generated, [], ["split", "pairs"]),
+    *("generated", generated.read_generated, [], ["split", "pairs"]),
     sides=2,
     needs_languages=True,
-    check=require_packages,
+    check=generated.require_packages,
 )

@@ -1,0 +1,119 @@
+"""XLIFF 1.2 and 2.0: texts with their translations, as translators' tools exchange them."""
+
+from collections.abc import Mapping, Sequence
+
+from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.data.readers.inline_codes import INSIDE, in_place_of
+from tf_transformer.data.readers.rows import Rows, content
+from tf_transformer.data.readers.translation_units import Unit, UnitCollector, pairs_of, xml_lines
+from tf_transformer.errors import InputError
+
+_UNITS = {"trans-unit", "segment"}  # of 1.2 and of 2.0
+_SIDES = {"source": ("source-language", "srcLang"), "target": ("target-language", "trgLang")}
+_HEADER = "x-gettext-domain-header"  # restype of the header of a PO file, as po2xliff writes it
+_AROUND = {"g", "pc", "mrk"}  # codes around words
+
+
+def read_xliff(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> Rows:
+    """Opens an XLIFF file. Each `<trans-unit>` of 1.2, and each `<segment>` of 2.0, gives a pair.
+
+    `columns` names the two languages; by default, the data options do. Either one may be the
+    source of the file. A unit is no pair, and counts as skipped, if it has no target, if
+    translate="no" holds for it, or if the state of its target is new, initial or needs-….
+    `pairs_of` has the other rules. Inline codes are read as those of TMX. Only one unit is in
+    memory.
+    """
+    languages = corpus.columns or (data.source_language, data.target_language)
+    return Rows(
+        (corpus.path,) * len(fields),
+        lambda skipped: pairs_of(_Translations(corpus.path), languages, skipped),
+        lambda: f"xliff {content(corpus.path, read=xml_lines)} {languages}",
+    )
+
+
+class _Translations(UnitCollector):
+    def __init__(self, path: str):
+        super().__init__(path)
+        self._languages = dict.fromkeys(_SIDES, "")
+        self._segments: dict[str, tuple[str, str]] = {}  # of the open unit, by side
+        self._language = self._state = self._kind = ""
+        self._may_translate = ["yes"]  # of all open elements
+        self._codes: list[Mapping[str, str]] = []  # attributes of the open codes
+        self._original: dict[str, str] = {}  # <originalData> of 2.0: codes by id
+        self._id = ""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        name = _local(tag)
+        if self.is_in_text:
+            self._start_code(name, attributes)
+            return
+        if len(self.open) == 1 and name != "xliff":
+            raise InputError(f"{self.path} holds <{name}>; expected XLIFF 1.2 or 2.0.")
+        self._may_translate.append(attributes.get("translate") or self._may_translate[-1])
+        if name in ("xliff", "file"):
+            named = {s: next(filter(None, map(attributes.get, _SIDES[s])), "") for s in _SIDES}
+            self._languages = named if any(named.values()) else self._languages
+        elif name in _UNITS:
+            self._segments, self._state = {}, attributes.get("state", "")
+            self._kind = attributes.get("restype", "")
+        elif name in _SIDES and self._parent() in _UNITS:
+            self._language = attributes.get("xml:lang") or self._languages[name]
+            self._state = attributes.get("state") or self._state
+            self.start_text()
+        elif name == "unit":
+            self._original = {}
+        elif name == "data":
+            self._id = attributes.get("id", "")
+            self.start_text()
+
+    def end(self, tag: str) -> None:
+        name = _local(tag)
+        if self._codes:
+            self._end_code(name, self._codes.pop())
+            return
+        is_kept = self._may_translate.pop() == "no"
+        if name == "data" and self.is_in_text:
+            self._original[self._id] = self.end_text()
+        elif self.is_in_text:
+            self._segments[name] = self._language, self.end_text()
+        elif name in _UNITS:
+            self._segments.setdefault("target", (self._languages["target"], ""))
+            self.add(Unit([*self._segments.values()], self._fault(is_kept)))
+
+    def _fault(self, is_kept: bool) -> str:
+        if is_kept:
+            return 'with translate="no"'
+        if self._kind == _HEADER:
+            return "header of gettext"
+        if not self._segments["target"][1].strip():
+            return "untranslated"
+        is_open = self._state in ("new", "initial") or self._state.startswith("needs-")
+        return f"in state {self._state}" if is_open else ""
+
+    def _parent(self) -> str:
+        return _local(self.open[-2][0])
+
+    def _start_code(self, name: str, attributes: Mapping[str, str]) -> None:
+        self._codes.append(attributes)
+        if name in INSIDE:
+            self.start_code(name, {"type": attributes.get("ctype", "")})
+        elif name in _AROUND:
+            self.add_text(in_place_of("bpt", self._code(attributes, "Start")))
+
+    def _end_code(self, name: str, attributes: Mapping[str, str]) -> None:
+        if name in INSIDE:
+            self.end_code(name, self._code(attributes))
+        elif name in _AROUND:
+            self.add_text(in_place_of("ept", self._code(attributes, "End")))
+        else:
+            self.add_text(in_place_of("ph" if name == "x" else "it", self._code(attributes)))
+
+    def _code(self, attributes: Mapping[str, str], end: str = "") -> str:
+        """What the document has in place of a code, or ""."""
+        original = self._original.get(attributes.get(f"dataRef{end}", ""))
+        return original or attributes.get(f"disp{end}") or attributes.get("equiv-text", "")
+
+
+def _local(tag: str) -> str:
+    """The name of an element without its prefix."""
+    return tag.rpartition(":")[2]
