@@ -156,7 +156,7 @@ def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
         column = [own[key] for own in scores.values() if key in own]
         if isinstance(value, float):
             means[key] = sum(column) / len(column)
-        elif len({*column}) == 1:  # such as a signature
+        elif column.count(value) == len(column):  # such as a signature
             means[key] = value
     print(json.dumps(_finite(means | {"corpora": scores})))
 

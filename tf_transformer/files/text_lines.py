@@ -13,7 +13,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, BinaryIO
+from typing import IO, Any
 
 STDIN = "stdin"  # the name of standard input in messages
 CHUNK = 2**13  # bytes; limits the memory of decompression
@@ -30,7 +30,7 @@ def lines_of(chunks: Iterable[bytes], name: object) -> Iterator[bytes]:
     return without_ends(itertools.chain.from_iterable(groups(plain(chunks, name))), name)
 
 
-def chunks_of(file: BinaryIO) -> Iterator[bytes]:
+def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
     """Reads the bytes of an open file as they arrive."""
     return iter(lambda: file.read1(CHUNK), b"")  # type: ignore[attr-defined]
 

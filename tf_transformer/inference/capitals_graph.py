@@ -5,7 +5,8 @@ from typing import Any
 import tensorflow as tf
 
 from tf_transformer.decoding import Hypotheses
-from tf_transformer.inference.search_graph import Pairs, SearchGraph
+from tf_transformer.inference.search_graph import SearchGraph
+from tf_transformer.inference.search_texts import Pairs
 from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.text import capitals
 from tf_transformer.text.normalization import class_of

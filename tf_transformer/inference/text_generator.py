@@ -15,7 +15,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference import predictor, text_graph
 from tf_transformer.inference.inputs import INPUTS, TERMS, Input, as_texts
 from tf_transformer.inference.search import Search, log_probabilities, penalty_of
-from tf_transformer.inference.search_graph import Pairs, Prepared, SearchGraph
+from tf_transformer.inference.search_graph import SearchGraph
+from tf_transformer.inference.search_texts import Pairs, Prepared
 from tf_transformer.inference.text_predictor import TextPredictor, read_ids
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings, clean

@@ -16,7 +16,8 @@ from tf_transformer.inference import predictor
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, warnings_of
 from tf_transformer.inference.search import Search
-from tf_transformer.inference.search_graph import Predictions, Prepared, SearchGraph
+from tf_transformer.inference.search_graph import Predictions, SearchGraph
+from tf_transformer.inference.search_texts import Prepared
 from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.text.codec import Codec

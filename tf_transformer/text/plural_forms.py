@@ -18,7 +18,7 @@ class PluralForms(NamedTuple):
     """
 
     header: str  # gettext's rule
-    count: int
+    size: int  # the number of forms
     form_of_one: int | None  # None: 2 has the form of 1, too
 
     @classmethod
