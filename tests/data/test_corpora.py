@@ -5,10 +5,13 @@ import dataclasses
 import gzip
 import json
 import tracemalloc
+import zipfile
 from collections import Counter
 from collections.abc import Callable
 from xml.sax.saxutils import escape, quoteattr
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -81,6 +84,29 @@ def tmx(pairs: Pairs) -> str:
     return f'{head}<tmx version="1.4"><header srclang="en"/><body>{body}</body></tmx>\n'
 
 
+def wmt(pairs: Pairs) -> str:
+    def side(tag: str, language: str, number: int) -> str:
+        texts = [escape(pair[number], {"\r": "&#13;"}) for pair in pairs]
+        segments = "".join(f'<seg id="{n}">{text}</seg>' for n, text in enumerate(texts))
+        return f'<{tag} lang="{language}"><p>{segments}</p></{tag}>'
+
+    return f"<dataset><doc>{side('src', 'en', 0)}{side('ref', 'de', 1)}</doc></dataset>"
+
+
+def as_archive(folder, pairs: Pairs) -> Corpus:
+    as_text(folder, pairs, "x.de-en.en", "x.de-en.de")
+    with zipfile.ZipFile(folder / "de-en.zip", "w") as archive:
+        for ending in ("en", "de"):
+            archive.write(folder / f"x.de-en.{ending}", f"x.de-en.{ending}")
+    return Corpus(path=str(folder / "de-en.zip"))
+
+
+def as_parquet(folder, pairs: Pairs) -> Corpus:
+    rows = [{"translation": {"en": source, "de": target}} for source, target in pairs]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), folder / "a.parquet")
+    return Corpus(path=str(folder / "a.parquet"))
+
+
 WRITERS = {
     "text": as_text,
     "tsv": as_file("a.tsv", tsv),
@@ -92,6 +118,9 @@ WRITERS = {
     "keys": as_file("d.jsonl", jsonl(lambda s, t: {"x": s, "y": t}), columns=("x", "y")),
     "tmx": as_file("a.tmx", tmx),
     "tmx.gz": as_file("b.tmx.gz", tmx, columns=("EN", "de_AT")),
+    "wmt": as_file("a.xml", wmt),
+    "moses": as_archive,
+    "parquet": as_parquet,
 }
 # Characters that a line and XML can both hold; a carriage return or a mark may start or end a file.
 CHARACTERS = st.characters(

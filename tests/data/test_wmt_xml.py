@@ -71,12 +71,22 @@ def test_segments_without_a_reference_are_skipped_and_counted(dataset):
     assert read.skipped == {"without en or de": 2}
 
 
+def test_segments_without_an_id_are_numbered(dataset):
+    corpus = dataset(TWO.replace(' id="1"', "").replace(' id="2"', ""))
+    assert read_test(corpus, FIELDS, DataConfig()) == [["one", "a & b"], ["eins", "a & B"]]
+
+
 @pytest.mark.parametrize(
     ("documents", "columns", "message"),
     [
         ([TWO, ONE], ("en", "de:C"), r"a\.xml has no reference C; its references are A, B\. Name"),
         ([TWO], ("en", "fr"), "no translation unit in en and fr; its languages are en, de"),
         ([document({1: "a"})], (), "no translation unit in en and de; its languages are en"),
+        (
+            [TWO, ONE.replace('id="2"', 'id="1"')],
+            (),
+            r"line 1\d of .*a\.xml has a second segment 1 ",
+        ),
         ([TWO, "\n<doc>"], (), r"line 1\d of .*a\.xml is not well-formed XML: mismatched tag"),
     ],
 )

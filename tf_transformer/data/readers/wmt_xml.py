@@ -76,7 +76,12 @@ class _Documents(UnitCollector):
         elif tag == "hyp":
             self._texts_by_segment = None
         elif tag == "seg" and self._texts_by_segment is not None:
-            self._segment = attributes.get("id", "")
+            self._segment = attributes.get("id") or str(len(self._texts_by_segment) + 1)
+            if self._segment in self._texts_by_segment:
+                raise InputError(
+                    f"line {self.parser.CurrentLineNumber:,} of {self.path} has a second segment "
+                    f"{self._segment} of one text. Give each segment of a document its own id."
+                )
             self.start_text()
 
     def end(self, tag: str) -> None:
