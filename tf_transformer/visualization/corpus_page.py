@@ -217,7 +217,10 @@ def _example(example: Example) -> str:
 def _examples_of_rules(report: CorpusReport) -> str:
     findings = {**report.findings, **{f"near {side}s": x for side, x in report.near.items()}}
     parts = [
-        _details(f"{name}: {finding.count:,} pairs", map(_example, finding.examples))
+        _details(
+            f"{name}: {finding.count:,} pair{'s' * (finding.count != 1)}",
+            map(_example, finding.examples),
+        )
         for name, finding in findings.items()
     ]
     return f"<h3>Examples of {html.escape(report.name)}</h3>{''.join(parts)}" if any(parts) else ""
