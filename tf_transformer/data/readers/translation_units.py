@@ -33,7 +33,7 @@ class UnitCollector:
 
     def __init__(self, path: str):
         self.path = path
-        self.open: list[tuple[str, int]] = []  # open elements, and the lines where they start
+        self.elements: list[tuple[str, int]] = []  # open elements, and the lines where they start
         self._ended: list[tuple[int, Unit]] = []
         self._texts: list[list[str]] = []  # of the open segment and of the open codes inside it
         self.parser = expat.ParserCreate("utf-8")  # `read_xml` has converted the text to UTF-8
@@ -45,7 +45,7 @@ class UnitCollector:
         self.parser.SkippedEntityHandler = self._refuse
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Reads the start of an element, which is the last one in `open`."""
+        """Reads the start of an element, which is the last one in `elements`."""
         raise NotImplementedError
 
     def end(self, tag: str) -> None:
@@ -63,7 +63,7 @@ class UnitCollector:
 
     def place(self) -> str:
         """Names the innermost open element, for errors."""
-        return " in <{}> of line {:,}".format(*self.open[-1]) if self.open else ""
+        return " in <{}> of line {:,}".format(*self.elements[-1]) if self.elements else ""
 
     @property
     def is_in_text(self) -> bool:
@@ -99,12 +99,12 @@ class UnitCollector:
         self._texts[-1].append(text)
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
-        self.open.append((tag, self.parser.CurrentLineNumber))
+        self.elements.append((tag, self.parser.CurrentLineNumber))
         self.start(tag, attributes)
 
     def _end(self, tag: str) -> None:
         self.end(tag)
-        self.open.pop()
+        self.elements.pop()
 
     def _data(self, text: str) -> None:
         if self._texts:

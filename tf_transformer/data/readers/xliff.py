@@ -47,7 +47,7 @@ class _Translations(UnitCollector):
         if self.is_in_text:
             self._start_code(name, attributes)
             return
-        if len(self.open) == 1 and name != "xliff":
+        if len(self.elements) == 1 and name != "xliff":
             raise InputError(f"{self.path} holds <{name}>; expected XLIFF 1.2 or 2.0.")
         self._may_translate.append(attributes.get("translate") or self._may_translate[-1])
         if name in ("xliff", "file"):
@@ -91,7 +91,7 @@ class _Translations(UnitCollector):
         return f"in state {self._state}" if is_open else ""
 
     def _parent(self) -> str:
-        return _local(self.open[-2][0])
+        return _local(self.elements[-2][0])
 
     def _start_code(self, name: str, attributes: Mapping[str, str]) -> None:
         self._codes.append(attributes)
