@@ -142,7 +142,7 @@ BROKEN = {
     ".tmx": (b"<tmx/>", "expected TMX with a header"),
     ".docx": (b"PK no", "it is not a Word document"),
     ".srt": (b"no cue", "it has no cue"),
-    ".po": (b"no message\n", "it is not a PO file"),
+    ".po": (b"no message\n", "line 1 of the document is not PO"),
     ".html": (b"\xe9t\xe9", "is not UTF-8: it has the byte 0xe9. Convert it"),
     ".md": (b"\xff\xfea\0b\0", "is UTF-16; expected UTF-8"),
 }

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import polib
 
+from tf_transformer.data.readers.po import parse_po
 from tf_transformer.documents.document import Document, Options, written
 from tf_transformer.documents.segments import Item, Segment
-from tf_transformer.errors import InputError
 from tf_transformer.text.plural_forms import PluralForms
 
 _WIDTH = 80  # columns of gettext's lines
@@ -20,10 +20,7 @@ def read_po(content: str, options: Options) -> Document:
     language, from the table of Unicode's CLDR.
     """
     longest = max(map(len, content.splitlines()), default=0)
-    try:
-        messages = polib.pofile(content, wrapwidth=78 if longest <= _WIDTH else 0)
-    except (OSError, ValueError) as error:
-        raise InputError(f"it is not a PO file: {error}. Correct it.") from error
+    messages = parse_po(content, "the document", 78 if longest <= _WIDTH else 0)
     metadata = messages.metadata
     language = metadata.get("Language") or options.target.replace("-", "_")
     options.require(target=language)
