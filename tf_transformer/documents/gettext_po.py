@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import polib
 
-from tf_transformer.data.readers.po import parse_po
 from tf_transformer.documents.document import Document, Options, written
 from tf_transformer.documents.segments import Item, Segment
 from tf_transformer.text.plural_forms import PluralForms
+from tf_transformer.text.po_messages import parse_po
 
 _WIDTH = 80  # columns of gettext's lines
 

@@ -9,6 +9,7 @@ from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data.readers.rows import Row, Rows, content
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
+from tf_transformer.text.po_messages import parse_po
 
 if TYPE_CHECKING:
     import polib
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from tf_transformer.text.plural_forms import PluralForms
 
 _CHARSET = re.compile(rb'^"Content-Type:.*charset=([\w:.-]+)', re.MULTILINE)
-_LINE = re.compile(r'\s*(#.*|(\w+(\[\d+\])?\s*)?".*"\s*)?')  # without a broken string
 
 
 def require_packages() -> None:
@@ -93,26 +93,6 @@ def _check_language(corpus: Corpus, language: str, data: DataConfig) -> None:
 def _messages(path: str) -> "polib.POFile":
     """Reads all messages; raises an `InputError` for a file that is no PO file."""
     return parse_po("".join(f"{line}\n" for line in _decoded(path)), path)
-
-
-def parse_po(text: str, name: str, width: int = 78) -> "polib.POFile":
-    """The messages of a text, which an error calls `name`; `width` is that of the written lines.
-
-    polib takes a text without its last quotation mark for an empty one. Here, a line that is
-    neither a comment nor a keyword with a whole text is an `InputError`.
-    """
-    import polib
-
-    for number, line in enumerate(text.splitlines(), 1):  # as polib divides it
-        if not _LINE.fullmatch(line):
-            raise InputError(
-                f"line {number:,} of {name} is not PO: expected a comment, or a keyword and a "
-                f"text in quotation marks, got {line:.40}. Check it with msgfmt -c."
-            )
-    try:
-        return polib.pofile(text, wrapwidth=width)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{name} is not a PO file: {error}. Check it with msgfmt -c.") from error
 
 
 def _decoded(path: str) -> Iterator[str]:
