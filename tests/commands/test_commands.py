@@ -538,6 +538,7 @@ def test_signatures_are_batch_major_and_named(saved_model):
         assert {each: (spec.dtype, spec.shape.as_list()) for each, spec in found} == outputs
 
 
+@pytest.mark.slow
 def test_an_export_has_warm_up_requests_that_it_answers(saved_model):
     import tensorflow as tf
     import tensorflow_text  # noqa: F401

@@ -114,6 +114,7 @@ def test_a_run_that_keeps_spans_translates_html(started, run):
         assert answer.count(tag) == 1
 
 
+@pytest.mark.slow
 def test_a_run_and_its_export_translate_as_the_commands_do(started, run, readers_folder):
     from tf_transformer.inference.translator import Translator
 

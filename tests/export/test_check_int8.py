@@ -46,6 +46,7 @@ def test_a_model_that_changes_more_is_refused(full, monkeypatch, agreement):
         check_int8.check({}, {}, full)
 
 
+@pytest.mark.slow
 def test_other_weights_change_scores_and_predictions(full, run):
     other = changed(run, 1.0)
     cases = (predictor.signatures(TEXTS) for predictor in (full, other))

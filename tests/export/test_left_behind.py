@@ -25,13 +25,16 @@ VALUES = {
     **{"min_length": 2, "min_length_ratio": 0.5, "no_repeat_ngram_size": 3},
     **{"repetition_penalty": 1.2, "excluded_tokens": ("▁a",), "avoid_unknown": True},
     **{"target_tag": ">>nld<<", "punctuation": "opus", "sampling": True},
-    **{"keep": ("common",), "split": "sentences"},
+    **{"keep": ("common",), "split": "sentences", "second_search": True},
     **{"copy_without_letters": True, "lower_capitals": True},
 }
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
 # By CTranslate2.
-REFUSED = ("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling", "split")
+REFUSED = (
+    *("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling"),
+    *("second_search", "split"),
+)
 FILES = ("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json")
 
 

@@ -486,6 +486,7 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(impor
             use()
 
 
+@pytest.mark.slow
 def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
     """For each text, and in an export together with prefixes."""
     plain = Translator.from_run(imported)
@@ -512,6 +513,7 @@ def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
         plain(["a house"], target_tags=["eng"])
 
 
+@pytest.mark.slow
 def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
     """Alignments and scores are those of the lines with their tags."""
     files = {"in": "a house\ntwo dogs\n", "tags": ">>nld<<\n\n", "prefixes": "\nb\n"}

@@ -75,6 +75,7 @@ def test_a_word_of_two_or_three_capitals_is_short(word, before, after):
     )
 
 
+@pytest.mark.slow
 def test_a_short_word_is_its_own_translation(lowering, plain):
     """With score 0, as in the graph; a prefix and a longer text are translated."""
     found = lowering.n_best(SHORT)

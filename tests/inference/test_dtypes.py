@@ -56,6 +56,7 @@ def test_a_sentence_gets_the_same_translation_in_any_batch(translator):
         np.testing.assert_allclose([x.score for x in alone], [x.score for x in expected], atol=0.01)
 
 
+@pytest.mark.slow
 def test_a_saved_model_gives_the_strings_of_python(translator, tmp_path):
     small = translator.with_dtype("int8")
     small.save(tmp_path / "1")

@@ -84,8 +84,11 @@ ALL_OPTIONS = {"split": "sentences", "keep": ("common",), "word_probabilities": 
     "options",
     [
         {"beam_size": 1},
-        {"beam_size": 4, "num_hypotheses": 3, "no_repeat_ngram_size": 1},
-        {"sampling": True, "num_hypotheses": 2},
+        pytest.param(
+            {"beam_size": 4, "num_hypotheses": 3, "no_repeat_ngram_size": 1},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param({"sampling": True, "num_hypotheses": 2}, marks=pytest.mark.slow),
         ALL_OPTIONS,
     ],
 )
@@ -124,6 +127,7 @@ def test_terms_are_equal_in_other_forms_of_the_search(run, form):
     assert [text.decode() for text in found] == expected
 
 
+@pytest.mark.slow
 def test_terms_are_equal_in_an_export_and_after_a_prefix(run, tmp_path):
     translator = Translator.from_run(run, **ALL_OPTIONS)
     translator.save(tmp_path / "1")

@@ -210,7 +210,11 @@ PLAIN_TEXTS = ["twenty-one", "", "a big house", "IT IS RAINING"]
 
 
 @pytest.mark.parametrize(
-    ("lower_capitals", "keep_as"), [(False, "text"), (True, "text"), (True, "emoji")]
+    ("lower_capitals", "keep_as"),
+    [
+        *(pytest.param(lower, "text", marks=pytest.mark.slow) for lower in (False, True)),
+        (True, "emoji"),
+    ],
 )
 def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals, keep_as):
     """By a model that has never seen most of their characters; plain texts do not change."""
@@ -274,6 +278,7 @@ def test_a_text_of_spans_alone_is_its_own_translation(run):
     ]
 
 
+@pytest.mark.slow
 def test_a_prefix_stays_in_python_and_in_the_graph(run):
     translator = Translator.from_run(run, keep=("common",), num_hypotheses=2)
     texts, prefixes = ["twenty {a} <b>one</b>"] * 4, ["", "{b} ein", "<b>ein", "zw "]
@@ -365,6 +370,7 @@ def test_only_translators_keep_spans(run):
         TextPredictor(translator.model, translator.codec, config)
 
 
+@pytest.mark.slow
 def test_an_ensemble_keeps_spans_by_the_attention_of_its_first_model(run):
     translator = Translator.from_run(run, keep="common")
     twice = Ensemble([translator.model, translator.model])

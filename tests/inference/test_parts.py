@@ -115,6 +115,7 @@ def test_a_text_with_a_prefix_stays_whole(whole, splitting):
     assert splitting([text], [""]) == splitting([text])
 
 
+@pytest.mark.slow
 def test_a_tag_counts_for_all_sentences(tagged):
     options = replace(tagged.config, split="sentences")
     splitting = Translator(tagged.model, tagged.codec, options)
@@ -201,6 +202,7 @@ def narrow(whole):
 CLAUSES = ["two hundred", "seven,", "twenty-one;", "nine: “", "十二，", "three thousand"]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from(CLAUSES), max_size=12).map(" ".join), max_size=3))
 def test_a_long_sentence_is_divided_at_clauses_and_nothing_is_dropped(narrow, texts):

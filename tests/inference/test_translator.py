@@ -89,6 +89,7 @@ def test_empty_and_blank_lines_translate_to_nothing(translator):
     assert translator([]) == []
 
 
+@pytest.mark.slow
 def test_texts_without_letters_are_copied(translator):
     """As an option, over all of Unicode by its categories, in Python and in the graph."""
     config = DecodeConfig(beam_size=2, num_hypotheses=2, max_length=1)
@@ -150,6 +151,7 @@ def test_outputs_have_whole_characters_only(translator, options):
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
 
 
+@pytest.mark.slow
 def test_after_a_prefix_that_ends_in_a_space_a_new_word_follows(translator):
     """Of all prefixes of a translation, at least one ends in a space; others continue a word."""
     for options in ({"beam_size": 3}, {"beam_size": 1}, {"sampling": True}):

@@ -66,6 +66,7 @@ def test_the_order_of_numbers_is_that_of_earlier_versions(name):
     assert earlier_order(shuffled, model.config.position == "learned") == expected
 
 
+@pytest.mark.slow
 def test_a_run_of_an_earlier_version_loads_and_resumes(tmp_path):
     """Oracle: the same run with names."""
     options = {"average_decay": 0.9, "deterministic": True}

@@ -47,6 +47,7 @@ def test_the_page_names_the_direction_of_the_training_text(data, direction):
     assert direction_of(Config(data=data)) == direction
 
 
+@pytest.mark.slow
 def test_texts_of_documents_are_divided_and_keep_their_tags(run, model):
     texts = ["Twenty-one <a>men</a>. Two <b/> hundred.", "June twelfth"]
     best = [row[0].text for row in model.n_best_of_document(texts, (("beam_size", 2),))]
@@ -173,6 +174,7 @@ def test_the_demo_keeps_spans_on_request(run):
     assert best.text.count("{a}") == 1
 
 
+@pytest.mark.slow
 def test_an_input_of_a_run_and_of_its_export_is_that_of_the_translator(run, readers_folder, model):
     assert model.fields["prefix"] == Field("Start of each translation", "prefixes", ())
     assert model.fields["terms"].has_lines

@@ -315,6 +315,7 @@ def assert_equal_weights(ours, theirs):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_the_weights_of_the_start_are_best_until_an_update_is_better(run, tmp_path, monkeypatch):
     """Scores 7 5 6 | 4 8: the start's weights count as those of update 0, in no average."""
     set_scores(monkeypatch, 7, 5, 6, 4, 8)
@@ -360,6 +361,7 @@ def test_the_validation_of_the_start_is_that_of_its_run(run, tmp_path, metric):
     assert result.start == start[result.metric]
 
 
+@pytest.mark.slow
 def test_the_validation_of_the_start_changes_no_update(run, tmp_path, monkeypatch):
     config = scored_config(steps=2, init_from=str(run), average_decay=0.9)
     trainer.train(Run.at(tmp_path / "with", config))
