@@ -78,13 +78,8 @@ def main(
     run = Run.load(run_dir, **decode_options) if run_dir else None
     if corpus != Corpus():
         corpora = (corpus, *corpora)
-    if hypotheses and (output or corpora or not reference):
-        raise InputError(
-            "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
-            "no meaning; leave them out."
-        )
-    if output and len(corpora) > 1:
-        raise InputError("--output is for the predictions of one test set. Give one --corpus.")
+    given = {"source": source, "reference": reference, "hypotheses": hypotheses}
+    refuse_combinations(given | {"baseline": baseline, "output": output}, corpora)
     if output and run:
         texts = [source, reference, *(x for c in corpora for x in (c.source, c.target, c.path))]
         require_free([output], [*filter(None, texts), *run.files()], overwrite)
@@ -96,12 +91,8 @@ def main(
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
     options = _with_interval(options, decode_options.get("task_options") or {})
     check_files(task, source, hypotheses, baseline, *split_paths(reference))
-    if corpora and (source or reference):
-        raise InputError("give --source and --reference, or --corpus, not both.")
     for test_set in corpora:
         check_corpus(test_set)
-    if baseline and not hypotheses:
-        raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
 
     import_tensorflow()
     from tf_transformer import tasks
@@ -129,6 +120,21 @@ def main(
         scores |= parts
         print(describe(parts), end="\n" * bool(parts))
     print(json.dumps(_finite(scores)))
+
+
+def refuse_combinations(given: Mapping[str, str], corpora: Sequence[Corpus]) -> None:
+    """Raises an `InputError` for files that have no meaning for one another."""
+    if given["hypotheses"] and (given["output"] or corpora or not given["reference"]):
+        raise InputError(
+            "--hypotheses needs --reference. Nothing is predicted, so --corpus and --output have "
+            "no meaning; leave them out."
+        )
+    if given["output"] and len(corpora) > 1:
+        raise InputError("--output is for the predictions of one test set. Give one --corpus.")
+    if corpora and (given["source"] or given["reference"]):
+        raise InputError("give --source and --reference, or --corpus, not both.")
+    if given["baseline"] and not given["hypotheses"]:
+        raise InputError("--baseline needs --hypotheses, such as a file that --output has written.")
 
 
 def score_outputs(

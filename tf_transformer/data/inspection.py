@@ -1,8 +1,7 @@
 """What corpora hold: sizes, lengths, scripts, words, faults, and texts that several splits share.
 
-A pass reads each corpus once, as a stream. Memory holds keys of texts, not texts: about 150 bytes
-for each pair, 1 kB for each pair of validation and test text, and 2 kB for each of the `MOST_NEAR`
-texts on a side that are compared for near ones.
+A pass reads each corpus once, as a stream. Memory holds keys of texts, not texts. The `MOST_NEAR`
+texts on a side that are compared for near ones have a MinHash, too.
 """
 
 import random

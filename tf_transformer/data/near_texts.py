@@ -18,7 +18,7 @@ _BETWEEN = re.compile(r"[\W_]+")
 
 
 class NearTexts:
-    """An index of texts, by number, that finds near ones. A text takes about 2 kB of memory."""
+    """An index of texts, by number, that finds near ones."""
 
     def __init__(self) -> None:
         self._rensa = _rensa()

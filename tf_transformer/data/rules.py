@@ -53,7 +53,7 @@ _MISREAD = re.compile(
 class Duplicates:
     """Whether an earlier pair of the same pass has the same texts.
 
-    Holds 64 bits of each distinct pair, about 100 bytes of memory.
+    Holds a key of 64 bits for each distinct pair.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,23 @@
-"""A table of text for people, with a line for each corpus."""
+"""Tables of text for people."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+
+
+def aligned(cells: Sequence[Sequence[str]], is_right: Callable[[int, str], bool]) -> list[str]:
+    """The rows of a table as lines. `is_right` says of a column and a cell whether it is a number.
+
+    Example:
+        >>> aligned([["a", "size"], ["total", "7"]], lambda column, cell: column == 1)
+        ['a      size', 'total     7']
+    """
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if is_right(column, cell) else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
 
 
 def table(rows: Mapping[str, Mapping[str, str]]) -> str:
@@ -18,6 +35,4 @@ def table(rows: Mapping[str, Mapping[str, str]]) -> str:
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
     cells = [["corpus", *columns]]
     cells += [[name, *(row.get(column, "") for column in columns)] for name, row in rows.items()]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    aligned = ([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])] for row in cells)
-    return "".join(f"\n  {'  '.join(row).rstrip()}" for row in aligned)
+    return "".join(f"\n  {line}" for line in aligned(cells, lambda column, _: column > 0))

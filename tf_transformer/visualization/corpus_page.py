@@ -18,6 +18,7 @@ from tf_transformer.data.inspection import (
     SideCounts,
 )
 from tf_transformer.data.rules import RULES
+from tf_transformer.files.aligned import aligned
 
 _CONTENT = "<!-- content -->"
 _LONGEST = 300  # characters of a text in an example
@@ -34,15 +35,7 @@ class Table(NamedTuple):
     rows: list[list[str]]
 
     def __str__(self) -> str:
-        columns = zip(self.header, *self.rows, strict=True)
-        widths = [max(map(len, column)) for column in columns]
-        lines = [
-            "  ".join(
-                cell.rjust(width) if _is_number(cell) else cell.ljust(width)
-                for cell, width in zip(row, widths, strict=True)
-            ).rstrip()
-            for row in (self.header, *self.rows)
-        ]
+        lines = aligned([self.header, *self.rows], lambda _, cell: _is_number(cell))
         return "\n".join([self.title, *lines])
 
 
