@@ -4,6 +4,7 @@ TensorFlow's `SlurmClusterResolver` needs GPUs. It sorts the names of hosts as t
 comes before node9, and a process then takes the place of another.
 """
 
+import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,8 @@ def tf_config(environment: Mapping[str, str]) -> str:
     names = ("JOB_ID", "PROCID", "STEP_NODELIST", "STEP_TASKS_PER_NODE")
     job, process, nodes, tasks = (environment.get(f"SLURM_{name}", "") for name in names)
     port = FIRST_PORT + int(job or 0) % PORTS
-    counts = [n for n, times in _all(_TASKS, tasks) for n in [int(n)] * int(times or 1)]
+    rows = [[int(count)] * int(times or 1) for count, times in _all(_TASKS, tasks)]
+    counts = list(itertools.chain.from_iterable(rows))
     hosts = [host for prefix, ranges in _all(_HOSTS, nodes) for host in _hosts(prefix, ranges)]
     if not (counts and process) or len(hosts) != len(counts):
         raise InputError(
