@@ -207,7 +207,7 @@ READS_NO_TEXT = {
     *("text/tokenizer.py", "text/own_tokenizer.py", "run/folder.py", "run/run.py"),
     *("training/autotuning.py", "export/measure.py", "data/synthetic_corpus.py"),
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
-    "machine/rare_functions.py",
+    "inference/saved_graph.py",
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "visualization/corpus_page.py", "demo/app.py"),
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),
