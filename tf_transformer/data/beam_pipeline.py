@@ -20,8 +20,9 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import AsDict, AsSingleton, TaggedOutput
 
-from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.config import Corpus, DataConfig, TrainConfig
 from tf_transformer.data import corpora, rules
+from tf_transformer.data.augmentation.text_augmentation import changed_texts
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
 from tf_transformer.data.prepared_shards import REPORT, SHARD, SIZE, SKIPPED, Shard, encoder_of
 from tf_transformer.data.readers.text import FIELDS
@@ -166,6 +167,9 @@ def _learn(pairs: list[Pair], data: DataConfig, folder: str) -> str:
     named = corpora.training_corpora(data)
     ordered = [texts for _, texts in sorted(pairs)]
     text = corpora.joined(named, [_stream(ordered), *(_stream([]) for _ in named[1:])])
+    if data.augment:
+        languages = corpora.languages(data)
+        text = changed_texts(text, data.augment, TrainConfig.seed, languages)
     codec = own_codec(data, FIELDS) or learned_codec(text, data, FIELDS[0])
     codec.save(folder)
     return codec.identity
