@@ -182,6 +182,8 @@ def test_errors_leave_nothing_behind(data, tmp_path):
     ]:
         with pytest.raises(InputError, match=message):
             prepared(options, tmp_path / "store")
+    with pytest.raises(InputError, match="Beam cannot use its options: Unexpected pipeline runner"):
+        prepared(sound, tmp_path / "store", "--runner=NoSuchRunner")
     assert {path.name for path in tmp_path.iterdir()} == before | {"copies.en", "copies.de"}
     with pytest.raises(InputError, match="exists already"):
         prepared(sound, tmp_path)

@@ -45,10 +45,14 @@ Pair = tuple[tuple[int, bytes], Texts]
 def run(data: DataConfig, folder: str, shard_pairs: int, beam_options: Sequence[str]) -> None:
     """Runs the pipeline of `prepare` with options of Beam, such as --runner=FlinkRunner.
 
-    An `InputError` of a worker is raised again.
+    An unknown runner is an `InputError`. An `InputError` of a worker is raised again.
     """
     try:
-        with beam.Pipeline(options=PipelineOptions(list(beam_options))) as root:
+        pipeline = beam.Pipeline(options=PipelineOptions(list(beam_options)))
+    except ValueError as error:
+        raise InputError(f"Beam cannot use its options: {error}") from error
+    try:
+        with pipeline as root:
             prepare(root, data, folder, shard_pairs)
     except Exception as error:
         if message := _ERROR.search(str(error)):  # Beam keeps the text of an error only
