@@ -194,21 +194,25 @@ def test_the_target_language_is_a_choice_and_no_word_of_the_text(tmp_path):
         shutil.copy(FIXTURES / f"{side}.spm", tmp_path / "model")
     import_model.main(marian=str(tmp_path / "model"), run_dir=str(tmp_path / "run"))
     model = RunModel(Run.load(tmp_path / "run"))
-    assert model.fields["target_tag"].choices == [">>deu<<", ">>nld<<"]
-    options = (("target_tag", ">>nld<<"),)
+    field = model.fields["language"]
+    assert (field.choices, field.is_needed) == ([">>deu<<", ">>nld<<"], True)
+    assert model.n_best([model.example], ())  # for the first call of a server
+    options = (("language", ">>nld<<"),)
     text, in_text = "a small house", ">>nld<< a small house"
     assert model.n_best([text], options) == model.n_best([in_text], ())
-    assert model.n_best([text], options) != model.n_best([text], ())
+    assert model.n_best([text], options) != model.n_best([f">>deu<< {text}"], ())
+    with pytest.raises(InputError, match="several target languages, >>deu<<, >>nld<<, and"):
+        model.n_best([text], ())
     (weights,), (of_both,) = model.align([(text, "b")], options), model.align([(in_text, "b")], ())
     assert weights == [row[1:] for row in of_both]
     assert len(weights[0]) == 3
 
 
 def test_a_server_takes_the_inputs_of_its_signature():
-    with RestServer("prefix", "target_tag") as server:
+    with RestServer("prefix", "language") as server:
         served = ServedModel(server.address, "translator")
-        assert list(served.fields) == ["prefix", "target_tag"]
-        assert not served.fields["target_tag"].choices  # only the model knows them
+        assert list(served.fields) == ["prefix", "language"]
+        assert not served.fields["language"].choices  # only the model knows them
         (row,) = served.n_best(["a"], (("prefix", "b"),))
         assert [best.text for best in row] == ["BA", "ba"]
         assert served.n_best(["a"], ())[0][0].text == "A"

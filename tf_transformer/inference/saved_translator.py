@@ -142,5 +142,10 @@ class SavedTranslator:
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}
-        outputs = self._model.signatures[signature](**inputs)
+        try:
+            outputs = self._model.signatures[signature](**inputs)
+        except tf.errors.InvalidArgumentError as error:  # such as an unknown language
+            raise InputError(
+                f"{self._path} refuses the texts: {str(error.message)!r:.300}."
+            ) from error
         return {name: output.numpy() for name, output in outputs.items()}
