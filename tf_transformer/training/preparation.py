@@ -340,7 +340,7 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     return lambda number, examples: dropout(number, text(number, examples))
 
 
-def with_trained_length(run: Run, texts: Sequence[BatchSampler], resumes: bool) -> Config:
+def with_trained_length(run: Run, stores: Sequence[TokenStore | Mixture], resumes: bool) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
@@ -349,9 +349,9 @@ def with_trained_length(run: Run, texts: Sequence[BatchSampler], resumes: bool) 
     decode = run.config.decode
     before = run.folder.load_config() if resumes else run.origin and run.origin.config
     known = before.decode.trained_source_length if before else 0
-    if "source" not in texts[0].names or (before and not known):
+    if "source" not in stores[0].names or (before and not known):
         return run.config
-    stores, most = [text.store for text in texts], run.config.data.max_length
+    most = run.config.data.max_length
     lengths = [store.longest("source") if store.is_complete else most for store in stores]
     longest = max(*lengths, known, decode.trained_source_length)
     return replace(run.config, decode=replace(decode, trained_source_length=longest))

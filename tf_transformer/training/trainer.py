@@ -138,7 +138,8 @@ def _train(
     )
     if workers.is_chief(strategy):
         # With new values of options that may change, now that the resume succeeded.
-        folder.save_config(with_trained_length(run, data.texts, resumes))
+        stores = [text.store for text in data.texts]
+        folder.save_config(with_trained_length(run, stores, resumes))
     with StopRequest() as stop:
         try:
             return trainer.run(folder, stop, is_trained)
