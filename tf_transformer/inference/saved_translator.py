@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -144,8 +145,8 @@ class SavedTranslator:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}
         try:
             outputs = self._model.signatures[signature](**inputs)
-        except tf.errors.InvalidArgumentError as error:  # such as an unknown language
-            raise InputError(
-                f"{self._path} refuses the texts: {str(error.message)!r:.300}."
-            ) from error
+        except tf.errors.InvalidArgumentError as error:
+            if not (refused := re.search("assertion failed: (.*)", error.message)):
+                raise
+            raise InputError(f"{self._path}: {refused[1]}") from error  # an unknown language
         return {name: output.numpy() for name, output in outputs.items()}
