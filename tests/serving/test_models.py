@@ -17,6 +17,7 @@ from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.run.directions import Direction
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.serving import models
 from tf_transformer.serving.models import Field, RunModel, SavedModel, ServedModel
@@ -142,19 +143,26 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
 
 
 @pytest.mark.parametrize(
-    ("languages", "expected"),
-    [({"source": "en", "target": "de"}, ("en", "de")), ({"source": None, "target": None}, ())],
+    ("facts", "expected"),
+    [
+        ({"languages": {"source": "en", "target": "de"}}, [Direction("en", "de")]),
+        ({"languages": {"source": None, "target": None}}, []),
+        ({"directions": [["en", "de", ""]]}, [Direction("en", "de")]),
+        (
+            {"directions": [["en", "de", ">>de<<"], ["de", "en", ">>en<<"]]},
+            [Direction("en", "de", ">>de<<"), Direction("de", "en", ">>en<<")],
+        ),
+    ],
 )
-def test_the_metadata_of_an_export_names_its_languages(
-    readers_folder, tmp_path, languages, expected
-):
+def test_the_metadata_of_an_export_names_its_languages(readers_folder, tmp_path, facts, expected):
     shutil.copytree(readers_folder / "served" / "mine" / "1", tmp_path / "1")
     metadata = tmp_path / "1" / METADATA
     metadata.parent.mkdir(exist_ok=True)
-    facts = {"languages": languages, "decoding": {"keep": ["addresses", "tags"]}}
-    metadata.write_text(json.dumps(facts), "utf-8")
+    decoding = {"keep": ["addresses", "tags"]}
+    metadata.write_text(json.dumps(facts | {"decoding": decoding}), "utf-8")
     saved = SavedModel(tmp_path / "1")
-    assert saved.languages == expected
+    assert saved.directions == expected
+    assert saved.languages == (expected[0][:2] if len(expected) == 1 else ())
     assert saved.keeps_tags
 
 
