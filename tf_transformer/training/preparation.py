@@ -17,20 +17,26 @@ from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
 from tf_transformer.data.mixture import Component, Mixture
-from tf_transformer.data.store import TokenStore, find_or_make
+from tf_transformer.data.own_shards import OwnShards
+from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.run.directions import needs_language
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.text.codec import Codec, SourceCodec
+from tf_transformer.text.codec import Codec, reading_codec
 from tf_transformer.text.seen_words import seen_words
 from tf_transformer.training.open_options import require_same_options
 from tf_transformer.training.stages import stages_of
-from tf_transformer.training.strategy import broadcast, is_chief
+from tf_transformer.training.strategy import (
+    broadcast,
+    is_chief,
+    num_workers,
+    smallest,
+    worker_number,
+)
 
-SHARD_PAIRS = 250_000  # in one shard of tokenised text
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
 # Which validation examples are scored; stored with the identities of the text. Runs of earlier
 # versions store nothing here, and score the first examples.
@@ -61,7 +67,7 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     """
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
-        return _batches(run, task, task.load_splits(run.config))
+        return _divided(_batches(run, task, task.load_splits(run.config)), run.config, strategy)
     require_trainable(run)
     _require_options_of(task, run.config)
     splits = task.load_splits(run.config)
@@ -72,7 +78,22 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     data = _batches(run, task, splits)
     if strategy:
         broadcast(strategy, [0.0])
+        return _divided(data, run.config, strategy)
     return data
+
+
+def _divided(data: TrainingData, config: Config, strategy: tf.distribute.Strategy) -> TrainingData:
+    """The data of one of several workers: its own shards of a prepared text, if each has some."""
+    worker, workers = worker_number(strategy), num_workers(strategy)
+    agree = functools.partial(smallest, strategy)
+
+    def of_worker(text: BatchSampler) -> BatchSampler:
+        divides = config.data.prepared and not text.store.epochs_differ
+        if not divides or not 1 < workers <= text.store.num_shards():
+            return text
+        return text.of_worker(worker, workers, agree)
+
+    return data._replace(texts=list(map(of_worker, data.texts)))
 
 
 def _is_pair(task: Task) -> bool:
@@ -205,17 +226,18 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     config, data, codec = run.config, run.config.data, run.codec
-    reader = _reader(config, task, codec)
+    rules = config.decode.punctuation, config.decode.default_tag
+    reader = reading_codec(codec, task.source, *rules)
     encoder = Encoder(
         functools.partial(task.encode_examples, codec=reader, max_length=data.max_length),
         max(reader.sizes),
         identity=f"{config.task.name} {reader.identity}",
     )
 
-    def store(name: str, text: ExampleStream) -> TokenStore:
+    def store(name: str, text: ExampleStream, prepared: str = "") -> TokenStore:
         return find_or_make(
             *(text, encoder, data.max_length, SHARD_PAIRS),
-            folder=data.cache_dir or run.folder.tokens,
+            folder=prepared or data.cache_dir or run.folder.tokens,
             keep=bool(data.cache_dir),
             report=lambda counts: tqdm.write(f"{name}: {counts}"),
             warn=lambda doubt: tqdm.write(f"warning: {name}: {doubt}", file=sys.stderr),
@@ -230,14 +252,14 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
         )
 
     components = [
-        Component(part.name, store(f"training, {part.name}", part.tagged), part.weight)
-        for part in splits.train.parts
+        Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.weight)
+        for x in splits.train.parts
     ]
     stages, augment = stages_of(config.train), _augment(config, task, reader)
     if components:
         stores: list[Mixture | TokenStore] = [_mixture(components, x, config) for x in stages]
     else:
-        stores = [store("training", splits.train)] * len(stages)
+        stores = [store("training", splits.train, data.prepared)] * len(stages)
     texts = [sampler(text, augment, number) for number, text in enumerate(stores)]
     valid = {
         name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))
@@ -288,7 +310,8 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
             "train.export_best needs decode.target_tag: the language of texts that name none, for "
             f"example {min(codec[task.source].tags)}."
         )
-    if _is_pair(task) and bool(run.origin) == bool(before):  # else some words are not known
+    knows_others = bool(run.origin) == bool(before) and not config.data.prepared
+    if _is_pair(task) and knows_others:  # else some words are not known
         sources = (texts[stream.fields.index(task.source)] for texts in _changed(stream, config))
         codec.seen_words = seen_words(sources, before)
     return codec
@@ -315,15 +338,6 @@ def _changed(stream: ExampleStream, config: Config) -> ExampleStream:
     )
 
 
-def _reader(config: Config, task: Task, codec: Codec) -> Codec:
-    """The codec that reads the text of the training, with the rules of the search for sources."""
-    decode = config.decode
-    has_rules = (decode.punctuation, decode.default_tag) != ("kept", "")
-    if not task.source or not (has_rules or codec[task.source].tags):
-        return codec
-    return SourceCodec(codec, task.source, decode.punctuation, decode.default_tag)
-
-
 def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     """Makes the changes of the training examples: of the texts, then of the pieces."""
     data, text, dropout = config.data, None, None
@@ -340,7 +354,9 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     return lambda number, examples: dropout(number, text(number, examples))
 
 
-def with_trained_length(run: Run, stores: Sequence[TokenStore | Mixture], resumes: bool) -> Config:
+def with_trained_length(
+    run: Run, stores: Sequence[TokenStore | Mixture | OwnShards], resumes: bool
+) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays

@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig
+from tf_transformer.data.own_shards import OwnShards
 from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
@@ -161,7 +162,8 @@ def _completed(run: Run, task: Task) -> Run:
     """
     config = task.complete(run.config)
     owner = run if run.folder.has_checkpoint else run.origin  # of the vocabulary; None: a new one
-    if config.data.tokenizer and (codec := owner.codec if owner else task.own_codec(config)):
+    has_own = config.data.prepared or config.data.tokenizer
+    if has_own and (codec := owner.codec if owner else task.own_codec(config)):
         config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
     if config.data.normalization == DataConfig.normalization and owner:
         stored = run.folder.load_config() if owner is run else owner.config
@@ -228,7 +230,9 @@ class _Trainer:
         interval = train.validate_every or text.updates(train.accumulate)
         size, metrics = train.accumulate, dict[str, float]()
         later = functools.partial(text.batches, (self.updater.next_batch - first) * size)
-        with replica_batches(self.validation.strategy, text.names, later, size) as batches:
+        own = isinstance(text.store, OwnShards)
+        strategy = self.validation.strategy
+        with replica_batches(strategy, text.names, later, size, own) as batches:
             while not self.stages.is_over(self.updater.next_batch, self.early_stopping):
                 done = self.updater.next_batch - first
                 until = min(end, first + done - done % interval + interval)
