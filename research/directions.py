@@ -19,6 +19,7 @@ from benchmarks.translations.compare import first_lines
 from research import equal_budgets
 from tf_transformer.commands import command_line
 from tf_transformer.data import corpora
+from tf_transformer.run.folder import RunFolder
 
 CONFIG = "research/configs/directions.yaml"
 MODELS = {
@@ -39,7 +40,9 @@ def main(runs: str, updates: int = 1200, output: str = "") -> None:
     rows = []
     for name, directions in MODELS.items():
         run = pathlib.Path(runs) / name.replace(", ", "+")
-        equal_budgets.train(run, model_of(name, directions, updates), {})
+        steps = updates * len(directions)
+        if not any(row["step"] == steps for row in RunFolder(run).load_metrics(steps)):
+            equal_budgets.train(run, model_of(name, directions, updates), {})
         rows += [measured(run, name, direction) for direction in directions]
     rows.sort(key=lambda row: row["direction"])
     print(of_rows(rows, left=2))
