@@ -361,8 +361,8 @@ def test_there_are_at_most_131_options():
     """A new one needs a reason to stand beside them. Traits of imported models do not count.
 
     The last ones: `train.stages` and `data.prepared`; `data.clean` for rules, and
-    `data.held_out_by`, with which earlier runs resume; `decode.split` and `split_language` for paragraphs, `keep` and
-    `keep_as` for spans, `word_probabilities`, `data.temperature` for corpora of many sizes, and
+    `data.held_out_by`, with which earlier runs resume; `decode.split` and `split_language` for
+    paragraphs, `keep` and `keep_as` for spans, `word_probabilities`, `data.temperature` for corpora of many sizes, and
     `second_search` for faults.
     """
     options = {
