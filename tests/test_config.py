@@ -362,8 +362,8 @@ def test_there_are_at_most_131_options():
 
     The last ones: `train.stages` and `data.prepared`; `data.clean` for rules, and
     `data.held_out_by`, with which earlier runs resume; `decode.split` and `split_language` for
-    paragraphs, `keep` and `keep_as` for spans, `word_probabilities`, `data.temperature` for corpora of many sizes, and
-    `second_search` for faults.
+    paragraphs, `keep` and `keep_as` for spans, `word_probabilities`, `data.temperature` for corpora
+    of many sizes, and `second_search` for faults.
     """
     options = {
         (task if name.startswith("task.") else "", name)
