@@ -2,6 +2,7 @@
 
 import dataclasses
 import random
+import sys
 from collections import Counter
 
 import pytest
@@ -16,6 +17,8 @@ from tf_transformer.data.readers.generated import number_in_words
 from tf_transformer.data.store import TokenStore
 from tf_transformer.errors import InputError
 from tf_transformer.run.run import Run
+from tf_transformer.tasks.seen import compare_with_training
+from tf_transformer.tasks.task import TestSet
 from tf_transformer.text.codec import Codec
 from tf_transformer.training import preparation
 
@@ -95,6 +98,9 @@ def test_a_training_run_on_it_reads_the_pairs_of_one_process_and_no_text(data, t
     assert sorted(text.train.store.skipped.items()) == sorted(expected.skipped.items())
     size = corpora.training_size(options, ("source", "target"))
     assert size.pairs == 121
+    run, test = Run.load(tmp_path / "run"), TestSet([PAIRS[0][0]], [PAIRS[0][1]])
+    assert compare_with_training(tasks.for_run(run.config), run, test, ["x"]) == {}
+    assert "store has ids, and no text to read" in capsys.readouterr().err
 
 
 def test_workers_and_the_order_of_the_lines_change_no_byte(data, tmp_path):
@@ -145,7 +151,7 @@ def test_options_of_beam_follow_two_dashes():
 
 def test_another_length_or_other_corpora_are_an_error(data, tmp_path):
     options = prepared(data(), tmp_path / "store")
-    with pytest.raises(InputError, match=r"was prepared with another vocabulary, data.max_length"):
+    with pytest.raises(InputError, match=r"has ids, and no text to read\. .* Train with"):
         training_data(dataclasses.replace(options, max_length=50), tmp_path / "run")
     two = dataclasses.replace(options, corpora=options.corpora * 2)
     with pytest.raises(InputError, match=r"has 1 corpora, but data.corpora has 2. Train with"):
@@ -153,6 +159,14 @@ def test_another_length_or_other_corpora_are_an_error(data, tmp_path):
     elsewhere = dataclasses.replace(options, prepared=str(tmp_path))
     with pytest.raises(InputError, match=r"is no prepared corpus: prepared\.json is missing"):
         training_data(elsewhere, tmp_path / "run")
+
+
+def test_a_missing_package_is_named(data, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "apache_beam", None)
+    monkeypatch.delitem(sys.modules, "tf_transformer.data.beam_pipeline", raising=False)
+    monkeypatch.delattr("tf_transformer.data.beam_pipeline", raising=False)
+    with pytest.raises(InputError, match=r"needs the package apache_beam: pip install"):
+        prepared(data(), tmp_path / "store")
 
 
 def test_errors_leave_nothing_behind(data, tmp_path):
@@ -168,6 +182,8 @@ def test_errors_leave_nothing_behind(data, tmp_path):
     ]:
         with pytest.raises(InputError, match=message):
             prepared(options, tmp_path / "store")
+    with pytest.raises(InputError, match="Beam cannot use its options: Unexpected pipeline runner"):
+        prepared(sound, tmp_path / "store", "--runner=NoSuchRunner")
     assert {path.name for path in tmp_path.iterdir()} == before | {"copies.en", "copies.de"}
     with pytest.raises(InputError, match="exists already"):
         prepared(sound, tmp_path)

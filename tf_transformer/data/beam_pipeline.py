@@ -20,8 +20,9 @@ import apache_beam as beam
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.pvalue import AsDict, AsSingleton, TaggedOutput
 
-from tf_transformer.config import Corpus, DataConfig
+from tf_transformer.config import Corpus, DataConfig, TrainConfig
 from tf_transformer.data import corpora, rules
+from tf_transformer.data.augmentation.text_augmentation import changed_texts
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
 from tf_transformer.data.prepared_shards import REPORT, SHARD, SIZE, SKIPPED, Shard, encoder_of
 from tf_transformer.data.readers.text import FIELDS
@@ -44,10 +45,14 @@ Pair = tuple[tuple[int, bytes], Texts]
 def run(data: DataConfig, folder: str, shard_pairs: int, beam_options: Sequence[str]) -> None:
     """Runs the pipeline of `prepare` with options of Beam, such as --runner=FlinkRunner.
 
-    An `InputError` of a worker is raised again.
+    An unknown runner is an `InputError`. An `InputError` of a worker is raised again.
     """
     try:
-        with beam.Pipeline(options=PipelineOptions(list(beam_options))) as root:
+        pipeline = beam.Pipeline(options=PipelineOptions(list(beam_options)))
+    except ValueError as error:
+        raise InputError(f"Beam cannot use its options: {error}") from error
+    try:
+        with pipeline as root:
             prepare(root, data, folder, shard_pairs)
     except Exception as error:
         if message := _ERROR.search(str(error)):  # Beam keeps the text of an error only
@@ -170,6 +175,9 @@ def _learn(pairs: list[Pair], data: DataConfig, folder: str) -> str:
     named = corpora.training_corpora(data)
     ordered = [texts for _, texts in sorted(pairs)]
     text = corpora.joined(named, [_stream(ordered), *(_stream([]) for _ in named[1:])])
+    if data.augment:
+        languages = corpora.languages(data)
+        text = changed_texts(text, data.augment, TrainConfig.seed, languages)
     codec = own_codec(data, FIELDS) or learned_codec(text, data, FIELDS[0])
     codec.save(folder)
     return codec.identity

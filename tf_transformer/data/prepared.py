@@ -66,14 +66,14 @@ class Prepared:
     def streams(self, fields: Sequence[str]) -> list[ExampleStream]:
         """A stream for each corpus, by whose identity a training run finds the token store.
 
-        It has no texts. A pass over it is an `InputError`: the run has looked for another store.
+        It has no texts. A pass over it is an `InputError`, as when there is no such store.
         """
 
         def start(_: Counter[str]) -> Iterator[Texts]:
             raise InputError(
-                f"data.prepared {self.folder} was prepared with another vocabulary, "
-                "data.max_length, tag, decode.punctuation or decode.target_tag than this training "
-                f"run has, or its files are damaged. {self.advice}"
+                f"{self.folder} has ids, and no text to read. A training run uses the ids if it "
+                "has the same vocabulary, data.max_length, tags, decode.punctuation and "
+                f"decode.target_tag, and if no file is damaged. {self.advice}"
             )
 
         return [

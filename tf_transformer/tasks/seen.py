@@ -84,11 +84,12 @@ def compare_with_training(
         splits = task.load_splits(run.config)
         if splits.identities()["training"] != stored.get("training"):
             raise InputError("the text has changed since the training")
+        seen = Seen.of(test, splits.train.tagged)
     except InputError as error:
         reason = str(error).partition(". ")[0].rstrip(".")
         print(f"seen in training: not known, because {reason}", file=sys.stderr)
         return {}
-    return _scores_by_part(task, test, predictions, Seen.of(test, splits.train.tagged))
+    return _scores_by_part(task, test, predictions, seen)
 
 
 def _warn_of_validation_text(stored: dict[str, str], test: TestSet) -> None:

@@ -1,7 +1,7 @@
 """The workers of a SLURM job step, as the variable TF_CONFIG that TensorFlow reads.
 
-TensorFlow's `SlurmClusterResolver` needs GPUs. It sorts the names of hosts as text, so that node10
-comes before node9, and a process then takes the place of another.
+TensorFlow's `SlurmClusterResolver` sorts the names of hosts as text, so that node10 comes before
+node9, and a process gets the address of another: `findings/tensorflow_slurm_order_of_hosts.sh`.
 """
 
 import itertools
