@@ -95,3 +95,15 @@ def test_equal_constants_are_shared_and_answers_stay(with_constants):
             if node.op == "Const" and not node.input
         ]
         assert len(constants) == len(set(constants))
+
+
+def test_a_tensor_that_an_object_captures_keeps_its_name(tmp_path):
+    module = tf.Module()
+    module.silu = tf.function(  # a function with a gradient of its own, which captures beta
+        lambda x: tf.nn.silu(x, beta=2.0) + 2.0, [tf.TensorSpec((None,))], autograph=False
+    )
+    tf.saved_model.save(module, str(tmp_path))
+    expected = module.silu(tf.constant([1.0, -3.0])).numpy()
+    rewrite(tmp_path)
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(loaded.silu(tf.constant([1.0, -3.0])), expected)

@@ -5,7 +5,8 @@ TensorFlow copies and optimizes all functions of a graph several times until the
 
 import os
 import pathlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tensorflow.core.protobuf import saved_model_pb2
@@ -20,21 +21,32 @@ def rewrite(path: str | os.PathLike) -> None:
     file = pathlib.Path(path, "saved_model.pb")
     model = saved_model_pb2.SavedModel.FromString(file.read_bytes())
     for meta_graph in model.meta_graphs:
+        fixed = _captured(meta_graph.object_graph_def)
         for function in meta_graph.graph_def.library.function:
-            _share_constants(function)
-            _shorten_names(function)
+            _share_constants(function, fixed[function.signature.name])
+            _shorten_names(function, fixed[function.signature.name])
         _mark_callees(meta_graph.graph_def)
     file.write_bytes(model.SerializeToString(deterministic=True))
 
 
-def _share_constants(function: Any) -> None:
+def _captured(objects: Any) -> defaultdict[str, set[str]]:
+    """The names of nodes that the objects of a SavedModel need, by function."""
+    names = defaultdict[str, set[str]](set)
+    for node in objects.nodes:
+        if node.WhichOneof("kind") == "captured_tensor":
+            tensor = node.captured_tensor
+            names[tensor.concrete_function].add(tensor.name.split(":")[0])
+    return names
+
+
+def _share_constants(function: Any, fixed: Collection[str]) -> None:
     """Leaves one of equal constants of a function, where tracing made one for each use."""
     names: dict[Any, str] = {}  # the kept name of each constant
     shared: dict[str, str] = {}  # the kept name of each constant that is left out
     nodes = function.node_def
     for index, node in reversed(list(enumerate(nodes))):
         node.attr.pop(_SHAPES, None)
-        if node.op == "Const" and not node.input:
+        if node.op == "Const" and not node.input and node.name not in fixed:
             content = node.device, node.attr["value"].SerializeToString(deterministic=True)
             if (name := names.setdefault(content, node.name)) != node.name:
                 shared[node.name] = name
@@ -43,10 +55,13 @@ def _share_constants(function: Any) -> None:
     _rename(function, shared)
 
 
-def _shorten_names(function: Any) -> None:
-    """Names each node of a function by its operation and its place; names are half of a graph."""
-    nodes = enumerate(function.node_def)
-    _rename(function, {node.name: f"{node.op.lstrip('_')}_{index}" for index, node in nodes})
+def _shorten_names(function: Any, fixed: Collection[str]) -> None:
+    """Names each node of a function by its operation and its place; names are half of a graph.
+
+    TensorFlow gives no names with a point, so the new ones are free.
+    """
+    nodes = (x for x in enumerate(function.node_def) if x[1].name not in fixed)
+    _rename(function, {node.name: f"{node.op.lstrip('_')}.{index}" for index, node in nodes})
 
 
 def _rename(function: Any, names: Mapping[str, str]) -> None:
