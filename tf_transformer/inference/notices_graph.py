@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 import tensorflow as tf
 
 from tf_transformer.inference.notices import Notice
-from tf_transformer.inference.text_graph import STRINGS, Traced
+from tf_transformer.inference.text_graph import STRINGS
 from tf_transformer.text import faults
 from tf_transformer.text.graph_splitter import has_several_sentences
+from tf_transformer.text.kept_spans import IN_CODES
 from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, class_of
 from tf_transformer.text.splitting import LINE_ENDS, STOPS
 from tf_transformer.text.target_tag import BLANK
@@ -21,7 +22,6 @@ RARE = (
 )
 OF_PAIRS = (*RARE, Notice.LOOP, Notice.UNTRANSLATED, Notice.LENGTH_RATIO)
 _LATIN = [*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2300)]  # with marks and symbols
-_IN_CODES = r"%{<&$@\\\[_:"  # each placeholder has one of them; a colon stands before a letter
 
 
 class PairNotices:
@@ -40,7 +40,14 @@ class PairNotices:
 
     def __init__(self, scripts: Sequence[int] = ()):
         self._scripts = scripts
-        self._of_rows = Traced(self._shown, STRINGS, STRINGS)
+        # One operation of other graphs: TensorFlow runs a small function in one thread, in a
+        # fraction of the time that as many operations between threads take.
+        self._of_rows = tf.function(
+            self._shown,
+            input_signature=[STRINGS, STRINGS],
+            autograph=False,
+            experimental_attributes={"_noinline": True},
+        )
 
     def __call__(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """For strings (B,) and (B,), valid UTF-8 without NUL: bool (B, K), K as in `OF_PAIRS`."""
@@ -82,7 +89,7 @@ def _ordinary_text() -> str:
     """
 
     def usual_but(characters: str) -> str:
-        never = re.compile(f"[{LINE_ENDS}{_IN_CODES}0-9{characters}]")
+        never = re.compile(f"[{LINE_ENDS}{IN_CODES}:0-9{characters}]")
         codes = [code for code in _LATIN if not never.match(chr(code))]
         runs = itertools.groupby(enumerate(codes), lambda place: place[1] - place[0])
         ranges = [[code for _, code in run] for _, run in runs]

@@ -317,7 +317,7 @@ class SearchGraph(SearchTexts):
             run, inputs.lengths, max_rows, nothing, inputs.apart if given else None
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        if self._translates:  # here, because operations in the loop take several times as long
+        if self._translates:  # once, and not for each micro-batch
             is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
             of_inputs = tf.stack([inputs.cut, at_limit, is_long], axis=1)[:, None]
             of_inputs = tf.tile(of_inputs, [1, count, 1])

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from tf_transformer.machine.rare_functions import RARE_FUNCTION
 from tf_transformer.text.capitals import NUMBERS
-from tf_transformer.text.kept_spans import CODES, NO_CODES
+from tf_transformer.text.kept_spans import CODES, IN_CODES, NO_CODES
 from tf_transformer.text.normalization import LETTERS, MARKS, WHITE_SPACE, class_of
 
 # The least length of a loop, in units that equal the unit k places later, for k = 1, 2, ...
@@ -175,14 +175,19 @@ def has_other_placeholders(pairs: Pairs) -> tf.Tensor:
         >>> has_other_placeholders(Pairs.of(texts, ["%s", "<b>50 %</b> bei AT&T"])).numpy().tolist()
         [True, False]
     """
-    marked = tf.strings.regex_replace(pairs.strings, f"{NO_CODES}|({CODES})|(?s:.)", "\\1\0")
-    parts = tf.strings.split(marked, "\0")
-    is_code = tf.not_equal(parts.flat_values, "")
-    codes = tf.boolean_mask(parts.flat_values, is_code)
-    ids = tf.unique(tf.strings.regex_replace(codes, "^&[^;]*$", "&")).idx  # any key of a menu
-    row = tf.boolean_mask(parts.value_rowids(), is_code)
-    common, counts = _common(ids, row, tf.size(pairs.strings))
-    return common < tf.reduce_max(counts, axis=0)
+    may_have = tf.strings.regex_full_match(pairs.strings, f"(?s).*(?:[{IN_CODES}]|:[a-z]).*")
+
+    def differ() -> tf.Tensor:
+        marked = tf.strings.regex_replace(pairs.strings, f"{NO_CODES}|({CODES})|(?s:.)", "\\1\0")
+        parts = tf.strings.split(marked, "\0")
+        is_code = tf.not_equal(parts.flat_values, "")
+        codes = tf.boolean_mask(parts.flat_values, is_code)
+        ids = tf.unique(tf.strings.regex_replace(codes, "^&[^;]*$", "&")).idx  # any key of a menu
+        row = tf.boolean_mask(parts.value_rowids(), is_code)
+        common, counts = _common(ids, row, tf.size(pairs.strings))
+        return common < tf.reduce_max(counts, axis=0)
+
+    return pairs.if_any(tf.reduce_any(may_have), differ)
 
 
 def has_wrong_script(pairs: Pairs, of_target: Sequence[int] = ()) -> tf.Tensor:

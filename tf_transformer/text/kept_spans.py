@@ -100,6 +100,7 @@ CODES = "|".join(
         rf":[a-z_]\w{{1,40}}|@[a-z]\w{{1,40}}|&[{_LETTER}]|\\(?:[abfnrtv0]|[ux][0-9A-Fa-f]{{2,8}})",
     ]
 )
+IN_CODES = r"%{<&$@\\\[_"  # each of them has one of these characters, or a colon before a letter
 # What none of them starts in: percentages, marks of Moses, words and addresses. Most languages
 # write %1 in programs only, and Turkish writes %50 for 50%.
 NO_CODES = "|".join(
