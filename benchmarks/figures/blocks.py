@@ -277,6 +277,13 @@ TRAINING = {
 }
 REAL_TEXT_RUNS = ("", "_avx2", "_base", "_intel")
 OWN: dict[str, Renderer] = {
+    "data_inspection": fields_of(
+        "data_inspection",
+        {
+            **{"step": "step", "pairs": "pairs", "seconds": "seconds"},
+            **{"pairs_per_second": "pairs/s", "file_mb": "file, MB", "peak_mb": "peak MB"},
+        },
+    ),
     "data_memory": fields_of(
         "data_memory",
         {

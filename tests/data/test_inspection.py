@@ -149,3 +149,14 @@ def test_corpora_that_cannot_be_read_are_errors(corpus):
         inspected(training=corpus("empty", [("", "")]))
     with pytest.raises(InputError, match="is not a file"):
         inspected(training=Corpus(part.source, part.target + "x"))
+
+
+def test_texts_in_other_languages_are_found_if_the_languages_are_known(corpus, tmp_path):
+    pytest.importorskip("py3langid")
+    pair = ("Where is the next train station?", "Où est la prochaine gare ?")
+    named = corpus("a", [*TRAINING, pair])
+    (report,) = inspected(training=named).corpora
+    assert report.findings["language"].examples[0].line == 6
+    (tmp_path / "a.tsv").write_text("\t".join(pair))
+    (report,) = inspected(training=Corpus(path=str(tmp_path / "a.tsv"))).corpora
+    assert "language" not in report.findings

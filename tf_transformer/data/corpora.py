@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data import rules
+from tf_transformer.data import detected_languages, rules
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts, reasons
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
@@ -107,8 +107,10 @@ def stream(
     """
     streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
     if clean:
-        places = [f" in {name}" if len(corpora) > 1 else "" for name in labels(corpora)]
-        streams = [_cleaned(text, clean, x) for text, x in zip(streams, places, strict=True)]
+        streams = [
+            _cleaned(text, clean, two_languages(corpus, data), f" in {name}" * (len(corpora) > 1))
+            for text, corpus, name in zip(streams, corpora, labels(corpora), strict=True)
+        ]
     parts = [
         Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
         for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
@@ -118,12 +120,14 @@ def stream(
     return ExampleStream.joined(parts)
 
 
-def _cleaned(text: ExampleStream, clean: Collection[str], place: str) -> ExampleStream:
+def _cleaned(
+    text: ExampleStream, clean: Collection[str], pair: Languages, place: str
+) -> ExampleStream:
     """The examples of a corpus that no rule finds. `place` names the corpus in reasons."""
     chosen = rules.chosen(clean)
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
-        tests = {name: rule.start() for name, rule in chosen.items()}
+        tests = {name: rule.start(pair) for name, rule in chosen.items()}
         is_empty = True
         for texts in text.start(skipped):
             if found := rules.faults(tests, *texts):
@@ -135,6 +139,8 @@ def _cleaned(text: ExampleStream, clean: Collection[str], place: str) -> Example
             raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
 
     named = f"without {rules.VERSION} {' '.join(chosen)}"
+    if any(rule.needs_languages for rule in chosen.values()):
+        named += f" {pair} {detected_languages.version()}"
     return ExampleStream(text.fields, start, lambda: f"{text.identity} {named}")
 
 
@@ -188,7 +194,9 @@ def check(data: DataConfig) -> None:
     files = in_folder(data)
     if own_file(files.corpora):
         return
-    rules.chosen(data.clean)
+    for rule in rules.chosen(data.clean).values():
+        for corpus in training_corpora(files):
+            rule.start(two_languages(corpus, files))
     for corpus in (*training_corpora(files), *validation_corpora(files)):
         try:
             check_corpus(corpus)
@@ -241,7 +249,7 @@ def _with_tag(corpus: Corpus, data: DataConfig) -> Corpus:
     """A corpus with the tag of its target language, if its tag is `OWN_LANGUAGE`."""
     if corpus.tag != OWN_LANGUAGE:
         return corpus
-    target = _two_languages(corpus, data)[1]
+    target = two_languages(corpus, data)[1]
     if target in (None, SEVERAL):
         raise InputError(
             f"the target language of {_name(corpus)} is not known, so it has no tag. Give the tag "
@@ -270,7 +278,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
     """
     if data.target_language == SEVERAL:
         return
-    pairs = [(_two_languages(corpus, data), corpus) for corpus in corpora]
+    pairs = [(two_languages(corpus, data), corpus) for corpus in corpora]
     for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
         is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
@@ -294,7 +302,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
 def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
     """Raises an `InputError` for text in no allowed direction of the model that it fine-tunes."""
     for corpus in (*training_corpora(data), *validation_corpora(data)):
-        pair = _two_languages(corpus, data)
+        pair = two_languages(corpus, data)
         if all(differ(pair, other) for other in allowed):
             known = zip(("source", "target"), pair, strict=True)
             options = [f"data.{side}_language {language}" for side, language in known if language]
@@ -321,7 +329,7 @@ def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
     return any(a != b and len(a) == len(b) for a, b in zip(*codes, strict=True))
 
 
-def _two_languages(corpus: Corpus, data: DataConfig) -> Languages:
+def two_languages(corpus: Corpus, data: DataConfig) -> Languages:
     """The languages of a corpus. Equal ones are not languages, but endings such as a.tok, b.tok."""
     pair = languages_of(corpus, data)
     return pair if pair[0] != pair[1] else UNKNOWN

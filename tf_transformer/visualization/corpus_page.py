@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tf_transformer.data.examples import reasons
 from tf_transformer.data.inspection import (
+    MOST_DETECTED,
     MOST_NEAR,
     MOST_WORDS,
     SIDES,
@@ -100,7 +101,7 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
     rows = [
         [
             *(name, "yes" if rule.recommended else "", rule.help),
-            *(_part(report.findings[name].count, report.pairs) for report in corpora),
+            *(_found(report, name) for report in corpora),
         ]
         for name, rule in RULES.items()
     ]
@@ -113,9 +114,18 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
     note = (
         "Pairs with a fault. --data.clean recommended leaves out those of recommended rules; other "
         "rules can be named there. Near texts share 70 % of their sequences of four characters; "
-        f"the first {MOST_NEAR:,} distinct ones are compared."
+        f"the first {MOST_NEAR:,} distinct ones are compared. The languages of the first "
+        f"{MOST_DETECTED:,} pairs are detected."
     )
     return Table("Faults", note, ["rule", "recommended", "pairs in which", *names], rows)
+
+
+def _found(report: CorpusReport, rule: str) -> str:
+    """The pairs that a rule finds; "–" if it was not tested."""
+    if rule not in report.findings:
+        return "–"
+    tested = min(report.pairs, MOST_DETECTED) if rule == "language" else report.pairs
+    return _part(report.findings[rule].count, tested)
 
 
 def _texts(corpora: Sequence[CorpusReport], languages: Sequence[Sequence[Counter[str]]]) -> Table:
