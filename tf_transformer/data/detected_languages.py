@@ -43,11 +43,6 @@ class OtherLanguages:
 
     A side whose language cannot be detected is never found. If this holds for both sides, an
     `InputError` is raised.
-
-    Example:
-        >>> test = OtherLanguages("en", "de")
-        >>> test("Where is the station?", "Où est la gare, Monsieur ?")
-        True
     """
 
     def __init__(self, source: str | None, target: str | None):

@@ -20,14 +20,14 @@ from tf_transformer.data.corpora import labels, two_languages
 from tf_transformer.data.detected_languages import detectable
 from tf_transformer.data.near_texts import NearTexts
 from tf_transformer.data.readers import open_corpus
-from tf_transformer.data.rules import RULES, faults
+from tf_transformer.data.rules import LANGUAGE, RULES, faults
 from tf_transformer.data.text_keys import pair_key, text_key
 
 SIDES = ("source", "target")
 EXAMPLES = 5  # of each finding
 SAMPLE = 1000  # pairs of a corpus, drawn at random
 MOST_NEAR = 200_000  # texts of a side that are compared with each other
-MOST_DETECTED = 100_000  # pairs of a corpus whose languages are detected, which takes long
+MOST_DETECTED = 100_000  # pairs of a corpus whose languages are detected
 MOST_WORDS = 1_000_000  # distinct words of a side that are counted
 _GROWTH = 1.3  # the vocabulary is counted at numbers of words that grow by this factor
 
@@ -310,7 +310,7 @@ def _read(
         rows = open_corpus(corpus, SIDES, data).numbered(report.skipped)
         for line, texts in tqdm(rows, report.name, leave=False, unit=" pairs", disable=None):
             if report.pairs == MOST_DETECTED:
-                tests.pop("language", None)
+                tests.pop(LANGUAGE, None)
             example = Example(report.name, line, texts)
             keys = [*report.add(example, faults(tests, *texts)), pair_key(*texts)]
             sides = zip(SIDES, texts, strict=True)

@@ -22,6 +22,7 @@ Test = Callable[[str, str], bool]
 """test(source, target): whether the pair has the fault."""
 
 VERSION = 2
+LANGUAGE = "language"  # the rule that detects languages, which takes long
 RECOMMENDED = "recommended"  # stands for all rules that are recommended
 _FACTOR, _SLACK = 3, 10  # the longer side has at most 3 · shorter + 10 bytes, as in text/faults.py
 _FEWEST_COPIED = 3  # words: shorter copies are often names
@@ -178,7 +179,7 @@ RULES = {
     "wrong_encoding": _rule("wrongly decoded, such as Ã¼, k?nnen or U+FFFD", is_misread, True),
     "no_letters": _rule("one side has no letters", lacks_letters, True),
     "tags": _rule("tags of XML or HTML differ", has_other_tags, True),
-    "language": Rule(
+    LANGUAGE: Rule(
         "a side is surely in another language", lambda x: OtherLanguages(*x), needs_languages=True
     ),
     "numbers": _rule("numbers above 12 differ", has_other_numbers),

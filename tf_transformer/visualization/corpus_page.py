@@ -19,7 +19,7 @@ from tf_transformer.data.inspection import (
     Overlap,
     SideCounts,
 )
-from tf_transformer.data.rules import RULES
+from tf_transformer.data.rules import LANGUAGE, RULES
 from tf_transformer.files.aligned import aligned
 from tf_transformer.visualization import charts
 
@@ -124,7 +124,7 @@ def _found(report: CorpusReport, rule: str) -> str:
     """The pairs that a rule finds; "–" if it was not tested."""
     if rule not in report.findings:
         return "–"
-    tested = min(report.pairs, MOST_DETECTED) if rule == "language" else report.pairs
+    tested = min(report.pairs, MOST_DETECTED) if rule == LANGUAGE else report.pairs
     return _part(report.findings[rule].count, tested)
 
 
