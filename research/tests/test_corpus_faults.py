@@ -14,7 +14,14 @@ PAIR = (
     "In 1998, my brother didn't buy the well-known café – it wasn't open then.",
     "Im Jahr 1998 kaufte mein Bruder das weltbekannte Café nicht – es war da nicht geöffnet.",
 )
-OTHER = ("There are many of them, and they are all green.", "Davon gibt es viele, alle sind grün.")
+OTHER = (
+    "There are many of them in the garden behind the house, and they are all green or yellow.",
+    "Davon gibt es viele im Garten hinter dem Haus, und sie sind alle entweder grün oder gelb.",
+)
+OF_FAULT = {  # pairs that a fault needs
+    corpus_faults.FOREIGN: (PAIR, ("Where?", "Où est la prochaine gare, Monsieur ?")),
+    "Latin-1 read as Latin-2": (("A small garden.", "Ein kleiner jardín, mañana."), OTHER),
+}
 MISSED = {
     "the target has half of its words",
     "Latin-1 read as Latin-2",
@@ -24,11 +31,12 @@ MISSED = {
 @pytest.mark.parametrize("fault", corpus_faults.FAULTS)
 def test_each_fault_changes_a_pair_and_its_rule_finds_it(fault):
     rule, put_in = corpus_faults.FAULTS[fault]
-    new = put_in(PAIR, OTHER, random.Random(1))
-    assert (new == PAIR) == (rule == "duplicate")
+    pair, other = OF_FAULT.get(fault, (PAIR, OTHER))
+    new = put_in(pair, other, random.Random(1))
+    assert (new == pair) == (rule == "duplicate")
     if rule in RULES:
         test = RULES[rule].start(corpus_faults.SIDES)
-        assert not test(*PAIR)
+        assert not test(*pair)
         assert test(*new) == (fault not in MISSED)
 
 

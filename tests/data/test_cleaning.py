@@ -92,9 +92,10 @@ def test_pairs_in_other_languages_are_left_out_if_they_are_detected(tmp_path):
     for path, side in zip(paths.values(), (0, 1, 0, 1), strict=True):
         lines = "".join(f"{pair[side]}\n" for pair in pairs)
         pathlib.Path(path).write_text(lines, "utf-8")
-    train = train_of("language", Corpus(paths["en"], paths["de"]), held_out=1)
+    english_to_german, french_to_german = (Corpus(paths[x], paths["de"]) for x in ("en", "fr"))
+    train = train_of("language", english_to_german, valid_corpora=(english_to_german,))
     assert train.read().skipped == {"language": 2}
-    other = train_of("language", Corpus(paths["fr"], paths["de"]), held_out=1)
+    other = train_of("language", french_to_german, valid_corpora=(french_to_german,))
     assert other.read().skipped == {"language": 3}
     assert other.identity != train.identity
     with pytest.raises(InputError, match="that py3langid detects, got xx and an unknown one"):

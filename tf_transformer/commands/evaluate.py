@@ -198,9 +198,8 @@ def _task_options(task: str, run: Run | None, given: Mapping[str, Any]) -> Any:
     A run stores 0 samples, because training computes no intervals; a given number counts.
     """
     task = task or (run.config.task.name if run else "translation")
-    if run and run.config.task.name == task:
-        options = run.config.task
-    else:
+    options: Any = run.config.task if run else None
+    if not run or options.name != task:
         options = replaced(options_of(task)(name=task), given, f"the task {task}")
     if getattr(options, "resamples", None) == 0 and given.get("resamples") is None:
         return replace(options, resamples=RESAMPLES)

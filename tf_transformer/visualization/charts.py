@@ -21,12 +21,12 @@ def histogram(counts: Mapping[int, int], width: int, xlabel: str) -> "Figure":
     """Counts by the start of a bar, all bars as wide as `width`.
 
     Example:
-        >>> [bar.get_height() for bar in histogram({0: 3, 5: 7}, 5, "words").axes[0].patches]
+        >>> [int(bar.get_height()) for bar in histogram({0: 3, 5: 7}, 5, "").axes[0].patches]
         [3, 7]
     """
-    axis = _axis(xlabel)
+    figure, axis = _chart(xlabel)
     axis.bar(list(counts), list(counts.values()), 0.9 * width, align="edge", gid="bars")
-    return axis.figure
+    return figure
 
 
 def curve(points: Sequence[tuple[int, int]], xlabel: str) -> "Figure":
@@ -36,21 +36,22 @@ def curve(points: Sequence[tuple[int, int]], xlabel: str) -> "Figure":
         >>> curve([(10, 4), (20, 6)], "words").axes[0].lines[0].get_ydata().tolist()
         [0, 4, 6]
     """
-    axis = _axis(xlabel)
+    figure, axis = _chart(xlabel)
     axis.plot(*zip((0, 0), *points, strict=True), gid="curve")
     axis.set(xlim=(0, None), ylim=(0, None))
-    return axis.figure
+    return figure
 
 
-def _axis(xlabel: str) -> "Axes":
+def _chart(xlabel: str) -> "tuple[Figure, Axes]":
     from matplotlib.figure import Figure
 
-    axis = Figure(_SIZE, layout="constrained").subplots()
+    figure = Figure(_SIZE, layout="constrained")
+    axis = figure.subplots()
     axis.set_xlabel(xlabel)
     axis.grid(alpha=0.3)
     for dimension in (axis.xaxis, axis.yaxis):
         dimension.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    return axis
+    return figure, axis
 
 
 def image_of(figure: "Figure", suffix: str, dpi: int = 100) -> bytes:
