@@ -6,6 +6,7 @@ import threading
 from tf_transformer.errors import InputError
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.predictor import Prediction
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.models import Control, Field, TextModel
 
 
@@ -13,7 +14,7 @@ class Upper(TextModel):
     """It answers in capitals, then in capitals backwards, when it is let go."""
 
     name = "upper"
-    languages = ("en", "de")
+    directions = (Direction("en", "de"),)
     limits = "It only shouts."
     can_align = True
     keeps_tags = False
@@ -23,7 +24,7 @@ class Upper(TextModel):
     }
     fields = {  # noqa: RUF012
         "prefix": Field("Start", "prefixes", ()),
-        "target_tag": Field("Language", "target_tags", [">>deu<<", ">>nld<<"]),
+        "language": Field("Language", "languages", [">>deu<<", ">>nld<<"]),
         "terms": Field("Terms", "terms", ()),
     }
 

@@ -122,7 +122,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--inputs",
         default="text",
-        help="inputs of the signature; with several, like text,prefix,target_tag, the columns of a "
+        help="inputs of the signature; with several, like text,prefix,language, the columns of a "
         "line have tabs between them",
     )
     options.add_argument("--version", default="", help="number or label; default: the newest")

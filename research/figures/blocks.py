@@ -153,6 +153,11 @@ OWN: dict[str, Renderer] = {
             **{"precision": "precision", "recall": "recall"},
         },
     ),
+    "directions": fields_of(
+        "directions",
+        {"direction": "direction", "model": "model of", "bleu": "BLEU", "chrf": "chrF"},
+        left=2,
+    ),
     "first_defaults": fields_of(
         "first_defaults",
         {

@@ -16,6 +16,7 @@ from tf_transformer.commands import serve
 from tf_transformer.config import Config
 from tf_transformer.config.task import ParsingOptions
 from tf_transformer.errors import InputError
+from tf_transformer.run.directions import Direction
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
@@ -56,7 +57,18 @@ def test_a_missing_package_is_an_error_that_names_the_extra(monkeypatch):
 def test_the_run_of_another_task_is_an_error():
     run = Run(RunFolder("x"), Config(task=ParsingOptions()))
     with pytest.raises(InputError, match="expected the run of a translator, got one for parsing"):
-        serve.direction_in([run])
+        serve.directions_in([run])
+
+
+def test_given_languages_choose_among_the_directions_of_a_model():
+    known = [Direction("en", "de", ">>de<<"), Direction("en", "fr", ">>fr<<")]
+    assert serve.chosen(("", ""), known) == known
+    assert serve.chosen(("", "fr"), known) == known[1:]
+    assert serve.chosen(("", "fr"), known[:1]) == [Direction("en", "fr", ">>de<<")]
+    listed = serve.chosen(("en", "de,fr"), ())
+    assert listed == known
+    with pytest.raises(InputError, match="from any language to it; it translates en to de, en to"):
+        serve.chosen(("", "it"), known)
 
 
 @pytest.fixture

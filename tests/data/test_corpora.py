@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data.corpora import (
+    check,
     check_corpus,
     labels,
     languages,
@@ -806,16 +807,23 @@ def test_a_tag_of_another_form_is_an_error(tmp_path):
 def test_a_weight_needs_several_training_corpora(side):
     one = Corpus("a.en", "a.de")
     lists = {"corpora": (one,), side: (dataclasses.replace(one, weight=2),)}
-    with pytest.raises(InputError, match="are for one of several training corpora"):
+    with pytest.raises(InputError, match="is for one of several training corpora"):
         DataConfig(**lists)
 
 
-def test_every_epoch_needs_a_corpus():
-    one, two = Corpus("a.en", "a.de", until_epoch=3), Corpus("b.en", "b.de", until_epoch=5)
-    with pytest.raises(InputError, match="no corpus is left for epoch 6 of the training"):
-        DataConfig(corpora=(one, two))
-    with pytest.raises(InputError, match="no corpus is left for epoch 4 of the training"):
-        DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=4, until_epoch=0)))
-    DataConfig(corpora=(one, dataclasses.replace(two, from_epoch=3, until_epoch=0)))
-    with pytest.raises(InputError, match=r"no epoch has .*: until_epoch must be 0, or above"):
-        Corpus("a.en", "a.de", from_epoch=3, until_epoch=3)
+def test_a_corpus_has_rules_of_its_own(tmp_path):
+    """In place of those of all corpora; the log names rule and corpus."""
+    pairs = [("one two three", "one two three"), ("one", "eins")]
+    one, two, three = (
+        as_text(tmp_path, pairs, f"{name}.en", f"{name}.de") for name in ("one", "two", "three")
+    )
+    two = dataclasses.replace(two, clean="none")
+    three = dataclasses.replace(three, clean=("identical", "duplicate"))
+    text = stream((one, two, three), FIELDS, DataConfig(), ("identical",))
+    skipped = Counter()
+    assert len(list(text.start(skipped))) == 1 + 2 + 1
+    assert skipped == {"identical in one.en-de": 1, "identical in three.en-de": 1}
+    with pytest.raises(InputError, match=r"no rule 'x'; expected recommended, none, or some of"):
+        check(DataConfig(corpora=(one, dataclasses.replace(two, clean="x"))))
+    with pytest.raises(InputError, match="validation text stays as it is"):
+        DataConfig(corpora=(one,), valid_corpora=(three,))

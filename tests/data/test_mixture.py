@@ -8,8 +8,7 @@ from data.test_batching import BUDGET, assert_same_batches, first_batches, rando
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tf_transformer.data.batch_sampler import BatchSampler
-from tf_transformer.data.examples import Plan
+from tf_transformer.data.batch_sampler import WINDOW, BatchSampler
 from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import IdRows, TokenExamples
@@ -27,7 +26,7 @@ def stores():
 
 
 def mixture_of(weights=WEIGHTS, shard_examples=1000, temperature=1.0) -> Mixture:
-    components = zip("abc", stores(), map(Plan, weights), strict=True)
+    components = zip("abc", stores(), weights, strict=True)
     return Mixture([Component(*each) for each in components], shard_examples, 3, temperature)
 
 
@@ -137,27 +136,38 @@ def test_distinct_pairs_are_counted_by_both_sides(pairs):
         rows = map(IdRows.from_lists, zip(*part, strict=True))
         store.add(TokenExamples(dict(zip(("source", "target"), rows, strict=True))))
     store.finish()
-    (corpus,) = Mixture([Component("a", store, Plan(3.0))], 100, seed=1).exposure(2)
+    (corpus,) = Mixture([Component("a", store, 3.0)], 100, seed=1).exposure(2)
     distinct = {(tuple(source), tuple(target)) for source, target in pairs}
     assert (corpus.pairs, corpus.distinct) == (len(pairs), len(distinct))
     assert corpus.per_pair == pytest.approx(6 * len(pairs) / len(distinct))
 
 
-def test_stages_have_other_corpora():
-    """Two epochs of the first two corpora, then the second and the third."""
-    plans = [Plan(1, 0, 2), Plan(0.5), Plan(3, 2)]
-    components = map(Component, "abc", stores(), plans)
-    mixture = Mixture(list(components), 1000, seed=3)
-    sampler = BatchSampler(mixture, BUDGET, 4, seed=3)
-    for epochs, expected in [((0, 1), [2, 1, 0]), ((2, 3), [0, 1, 6]), (range(6), [2, 3, 12])]:
-        drawn = corpus_counts(ids_of_epochs(sampler, *epochs))
-        assert [{*counts} for counts in drawn] == [{count} for count in expected]
-    for corpus, counts in zip(sampler.store.exposure(6), drawn, strict=True):
-        assert (corpus.seen, corpus.per_pair) == (sum(counts), counts[0])
-    sizes = [len(list(sampler.epoch(epoch))) for epoch in range(6)]
-    assert sampler.updates(1, epochs=6) == pytest.approx(sum(sizes), rel=0.03)
-    assert sampler.updates(1, epochs=2) == pytest.approx(sum(sizes[:2]), abs=1)
-    start = sizes[0] + sizes[1] - 3
-    skipped = first_batches(sampler, start + 8)[start:]
-    assert_same_batches(first_batches(sampler, 8, start), skipped)
-    assert mixture.whole_pass == 3
+def test_the_plan_of_a_training_draws_one_epoch(sampler, monkeypatch):
+    """Epochs that the training has not reached count as the first."""
+    drawn, draws = set(), Mixture.draws
+    monkeypatch.setattr(
+        Mixture, "draws", lambda self, *place: drawn.add(place[1]) or draws(self, *place)
+    )
+    assert sampler.epochs(100 * len(sampler)) == 100
+    assert drawn == {0}
+
+
+def test_examples_that_augmentation_leaves_out_do_not_count_as_seen():
+    """Sources three times as long need more batches than there are, so some are left out."""
+
+    def longer(number, examples):
+        lengths = examples["source"].lengths
+        source = IdRows.from_lists([[7] * int(3 * length) for length in lengths])
+        return TokenExamples({**examples.rows, "source": source})
+
+    mixture = mixture_of((1, 2, 1))
+    sampler = BatchSampler(mixture, BUDGET, 4, seed=3, augment=longer, keeps_budget=True)
+    count = WINDOW * 2
+    batches = first_batches(sampler, count)
+    seen = sum(len(batch["source"]) for batch in batches)
+    left_out = sampler.left_out(0, count)
+    assert 0.2 < left_out / count < 0.8
+    counted = sum(corpus.seen for corpus in sampler.exposure(count, left_out))
+    assert counted == pytest.approx(seen, rel=0.1)
+    assert sampler.left_out(0, WINDOW) + sampler.left_out(WINDOW, count) == left_out
+    assert sampler.left_out(5, 5) == 0

@@ -167,9 +167,9 @@ def test_an_answer_names_the_notices_of_each_prediction(client, model):
         ({"texts": ["a"], "prefix": None}, 400, "Expected a text as prefix, got null."),
         ({"texts": ["a"], "prefix": "b" * 2001}, 413, "The text prefix has 2,001 characters; at"),
         (
-            {"texts": ["a"], "target_tag": ">>eng<<"},
+            {"texts": ["a"], "language": ">>eng<<"},
             400,
-            'Expected one of >>deu<<, >>nld<< as target_tag, got ">>eng<<".',
+            'Expected one of >>deu<<, >>nld<< as language, got ">>eng<<".',
         ),
         ({"texts": ["a"], "model": 1, "prefix": "b"}, 400, 'This model has no option "prefix".'),
         ({"texts": ["unreachable"]}, 502, "no answer from the model."),
@@ -221,12 +221,12 @@ def test_options_are_rounded_to_steps_and_defaults_are_left_out(options):
 
 
 def test_inputs_of_the_texts_are_options_and_empty_ones_are_left_out(client, options):
-    assert options(prefix="", target_tag="") == ()
-    expected = (("beam_size", 1), ("prefix", " né "), ("target_tag", ">>nld<<"))
-    assert options(target_tag=">>nld<<", prefix=" né ", beam_size=1) == expected
-    pair = {"texts": ["a"], "predictions": ["b"], "prefix": "", "target_tag": ">>nld<<"}
+    assert options(prefix="", language="") == ()
+    expected = (("beam_size", 1), ("prefix", " né "), ("language", ">>nld<<"))
+    assert options(language=">>nld<<", prefix=" né ", beam_size=1) == expected
+    pair = {"texts": ["a"], "predictions": ["b"], "prefix": "", "language": ">>nld<<"}
     weights = client.post("/align", json=pair).json()["weights"]
-    assert weights == [[[1, 1, ["target_tag", ">>nld<<"]]]]
+    assert weights == [[[1, 1, ["language", ">>nld<<"]]]]
 
 
 def test_attention_is_asked_for_in_pairs(client, model):
@@ -254,7 +254,7 @@ def test_info_lists_the_models_with_their_controls_and_the_limits_of_requests(cl
     assert upper["limits"] == "It only shouts."
     assert list(upper["controls"]) == ["beam_size", "length_penalty"]
     assert upper["controls"]["beam_size"]["highest"] == 10
-    assert upper["fields"]["target_tag"]["choices"] == [">>deu<<", ">>nld<<"]
+    assert upper["fields"]["language"]["choices"] == [">>deu<<", ">>nld<<"]
     assert (lower["name"], lower["controls"], lower["fields"]) == ("lower", {}, {})
     assert info["limits"]["characters"] == 2000
 

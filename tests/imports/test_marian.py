@@ -167,8 +167,9 @@ def test_the_command_writes_a_run_that_translates_as_the_model(case, tmp_path, c
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     assert "en to de" in capsys.readouterr().out
     translator = Translator.from_run(tmp_path / "run")
+    untagged = replace(translator.config, target_tag="")  # as the program that wrote the answers
     expected = json.loads((folder / "expected.json").read_text("utf-8"))
-    translations = translator(expected["sentences"])
+    translations = translator.like(translator.model, untagged)(expected["sentences"])
     for each, text in zip(translations, expected["beam_texts"], strict=True):
         assert each.at_limit or each.text == text
     assert sum(each.at_limit for each in translations) < 2
@@ -472,7 +473,13 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(impor
     texts = ["a small house", "two dogs run", ""]
     in_text = plain([f">>nld<< {text}" if text else "" for text in texts])
     assert tagged(texts) == in_text
-    assert in_text[0].score != plain(texts)[0].score
+    assert in_text[0].score != plain([">>deu<< a small house"])[0].score
+    assert Translator.from_run(imported, target_tag="nld")(texts) == in_text
+    for use in (plain, lambda texts: plain.score(texts, texts)):
+        with pytest.raises(
+            InputError, match="several target languages, >>deu<<, >>nld<<, and 'two dogs run' has"
+        ):
+            use([">>nld<< one", "", "two dogs run"])
     assert tagged([">>deu<< two dogs run"]) == plain([">>deu<< two dogs run"])
     assert tagged.align(["a small house"], ["ein Haus"])[0].source.words[0] == "a"
     for use in (
@@ -491,37 +498,40 @@ def test_tags_of_the_target_languages_are_an_input(imported, tagged, tmp_path):
     """For each text, and in an export together with prefixes."""
     plain = Translator.from_run(imported)
     texts = ["a small house", "two dogs run", ">>deu<< a house", ""]
-    tags = [">>nld<<", "", ">>nld<<", ">>nld<<"]
-    in_text = [">>nld<< a small house", "two dogs run", ">>deu<< a house", ""]
-    assert plain(texts, target_tags=tags) == plain(in_text)
-    tags = ["nld", "", ">>nld<<", "nld"]  # the name in a tag is enough
-    assert plain(texts, target_tags=tags) == plain(in_text)
-    assert plain.joined(texts, target_tags=tags)[:3] == in_text[:3]
-    other = [each.text for each in tagged(texts, target_tags=[">>deu<<", "", "", ""])]
+    tags = [">>nld<<", ">>deu<<", "", ">>nld<<"]
+    in_text = [">>nld<< a small house", ">>deu<< two dogs run", ">>deu<< a house", ""]
+    assert plain(texts, languages=tags) == plain(in_text)
+    tags = ["nld", "deu", ">>nld<<", "nld"]  # the name in a tag is enough
+    assert plain(texts, languages=tags) == plain(in_text)
+    assert plain.joined(texts, languages=tags)[:3] == in_text[:3]
+    other = [each.text for each in tagged(texts, languages=[">>deu<<", "", "", ""])]
     in_other = plain([">>deu<< a small house", ">>nld<< two dogs run"])
     assert other[:2] == [each.text for each in in_other]
-    plain.save(tmp_path / "1")
+    with pytest.raises(InputError, match=r"languages, >>deu<<, >>nld<<\. Give target_tag"):
+        plain.save(tmp_path / "1")
+    tagged.save(tmp_path / "1")
     saved, prefixes = Translator.load(tmp_path / "1"), ["", "a", "", ""]
     for more in ({}, {"prefixes": prefixes}):
         expected = plain(in_text, **more)
-        found = saved(texts, target_tags=tags, **more)
+        found = saved(texts, languages=tags, **more)
         assert [each.text for each in found] == [each.text for each in expected]
         np.testing.assert_allclose(
             [each.score for each in found], [each.score for each in expected], atol=1e-4
         )
-    with pytest.raises(InputError, match="unknown target_tag '>>eng<<'; this model has >>deu<<, "):
-        plain(["a house"], target_tags=["eng"])
+    for translator in (plain, saved):
+        with pytest.raises(InputError, match=r"unknown language.*this model has >>deu<<, >>nld<<"):
+            translator(["a house"], languages=["eng"])
 
 
 @pytest.mark.slow
 def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
     """Alignments and scores are those of the lines with their tags."""
-    files = {"in": "a house\ntwo dogs\n", "tags": ">>nld<<\n\n", "prefixes": "\nb\n"}
-    files["tagged"] = ">>nld<< a house\ntwo dogs\n"
+    files = {"in": "a house\n>>deu<< two dogs\n", "tags": "nld\n\n", "prefixes": "\nb\n"}
+    files["tagged"] = ">>nld<< a house\n>>deu<< two dogs\n"
     for name, text in files.items():
         (tmp_path / name).write_text(text, "utf-8")
     outputs = {}
-    for name, more in {"in": {"target_tags": str(tmp_path / "tags")}, "tagged": {}}.items():
+    for name, more in {"in": {"languages": str(tmp_path / "tags")}, "tagged": {}}.items():
         paths = [str(tmp_path / f"{name}.{kind}") for kind in ("out", "scores", "links")]
         out, scores, links = paths
         translate.main(
@@ -537,7 +547,7 @@ def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
 
 @pytest.mark.slow
 def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_path):
-    plain = Translator.from_run(imported)
+    plain = Translator.from_run(imported, target_tag=">>deu<<")
     plain.save(tmp_path / "1")
     texts = [f"{start}>>nld<< two dogs\nrun" for start in ("", " ", "\n", "\ufeff", "\u00a0\0")]
     of_one = [">>nld<< two dogs run"], ["zwei"]

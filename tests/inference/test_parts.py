@@ -123,9 +123,9 @@ def test_a_tag_counts_for_all_sentences(tagged):
     expected = [x.text for x in tagged([f">>nld<< {sentence}" for sentence in sentences])]
     in_text = splitting([f">>nld<< {sentences[0]}\n{sentences[1]}"])
     assert in_text[0].text == "\n".join(expected)
-    assert splitting(["\n".join(sentences)], target_tags=[">>nld<<"]) == in_text
+    assert splitting(["\n".join(sentences)], languages=[">>nld<<"]) == in_text
     graph = splitting.graph()
-    columns = {"target_tag": [">>nld<<"]}
+    columns = {"language": [">>nld<<"]}
     given = [tf.constant(columns.get(kind.name, [""])) for kind in graph.inputs]
     outputs = graph.predict(tf.constant(["\n".join(sentences)]), *given)
     assert outputs["translation"].numpy()[0].decode() == in_text[0].text

@@ -29,15 +29,15 @@ def upper():
 
 
 @contextlib.contextmanager
-def served(model, languages=("en", "de"), origins=(), limits=None, **options):
-    """A client of a server of a model, which runs in a thread."""
+def served(model, *pairs, origins=(), limits=None, **options):
+    """A client of a server of a model, which runs in a thread, with directions or its own."""
     import uvicorn
 
     from tf_transformer.serving.app import make_app
     from tf_transformer.serving.requests import Limits
     from tf_transformer.serving.translations import Translations
 
-    translations = Translations(model, languages, limits or Limits(), **options)
+    translations = Translations(model, pairs or model.directions, limits or Limits(), **options)
     listener = listen("127.0.0.1", 0)
     config = uvicorn.Config(make_app(translations, origins), log_level="critical")
     server = uvicorn.Server(config)

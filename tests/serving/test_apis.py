@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.requests import Limits
 
 EN_DE = {"source": "en", "target": "de"}
@@ -104,7 +105,7 @@ def test_the_languages_have_names_and_targets(client, serve, upper):
         {"code": "de", "name": "German", "targets": []},
     ]
     assert client.get("/frontend/settings").json()["language"]["source"]["name"] == "English"
-    unknown = serve(upper, languages=("xx-Yyyy", "xx-Yyyy"))
+    unknown = serve(upper, Direction("xx-Yyyy", "xx-Yyyy"))
     assert unknown.get("/languages").json() == [
         {"code": "xx-Yyyy", "name": "xx-Yyyy", "targets": ["xx-Yyyy"]}
     ]
@@ -131,7 +132,7 @@ def test_deepl_translates_lists_and_forms(client):
 
 
 def test_a_language_may_have_a_region(serve, upper):
-    client = serve(upper, languages=("de", "en"))
+    client = serve(upper, Direction("de", "en"))
     assert deepl(client, target_lang="EN-GB").status_code == 200
     assert translate(client, q="a", source="de_DE", target="en-US").status_code == 200
     assert deepl(client, target_lang="EN-LATN").status_code == 400
@@ -140,9 +141,9 @@ def test_a_language_may_have_a_region(serve, upper):
 @pytest.mark.parametrize(
     ("given", "status", "message"),
     [
-        ({"target_lang": "FR"}, 400, "Value for 'target_lang' not supported; this model has DE."),
-        ({"target_lang": None}, 400, "Value for 'target_lang' not supported; this model has DE."),
-        ({"source_lang": "IT"}, 400, "Value for 'source_lang' not supported; this model has EN."),
+        ({"target_lang": "FR"}, 400, '"FR" is not supported as target_lang; this model has de.'),
+        ({"target_lang": None}, 400, '"" is not supported as target_lang; this model has de.'),
+        ({"source_lang": "IT"}, 400, '"IT" is not supported as source_lang; this model has en.'),
         ({"glossary_ids": ["x"]}, 400, "This server does not support glossary_ids."),
         ({"glossary_id": "x"}, 404, 'There is no glossary "x".'),
         ({"glossary_id": ["x"]}, 404, 'There is no glossary ["x"].'),
@@ -204,7 +205,7 @@ def test_a_glossary_gives_the_terms_that_may_occur_in_the_texts(client, upper):
         ({"entries_format": "xml"}, 'Expected tsv or csv as entries_format, got "xml".'),
         ({"entries": f"{'a' * 150_000},b", "entries_format": "csv"}, "The entries are not CSV: "),
         ({"name": ""}, "A glossary needs a name."),
-        ({"target_lang": "FR"}, "Value for 'target_lang' not supported; this model has DE."),
+        ({"target_lang": "FR"}, '"FR" is not supported as target_lang; this model has de.'),
         ({"dictionaries": []}, "Expected one dictionary."),
         ({"dictionaries": ["a"]}, "Expected one dictionary."),
     ],
@@ -503,3 +504,69 @@ def test_metrics_count_requests_texts_and_characters_and_the_server_is_healthy(c
     ):
         assert line in lines
     assert client.get("/health").json() == {"status": "ok"}
+
+
+# --- one model, several directions -------------------------------------------------------------
+
+EN_DE_FR_AND_BACK = [
+    Direction("en", "deu", ">>deu<<"),
+    Direction("en", "fr", ">>fr<<"),
+    Direction("de", "en", ">>en<<"),
+]
+
+
+@pytest.fixture
+def several(serve, upper):
+    return serve(upper, *EN_DE_FR_AND_BACK)
+
+
+def test_each_api_lists_the_directions(several):
+    targets = {row["code"]: row["targets"] for row in several.get("/languages").json()}
+    assert targets == {"en": ["de", "fr"], "de": ["en"], "fr": []}
+    listed = [
+        [row["language"] for row in several.get("/v2/languages", params={"type": kind}).json()]
+        for kind in ("source", "target")
+    ]
+    assert listed == [["EN", "DE"], ["DE", "FR", "EN"]]
+    pairs = several.get("/v2/glossary-language-pairs").json()["supported_languages"]
+    assert [(x["source_lang"], x["target_lang"]) for x in pairs] == [
+        ("en", "de"),
+        ("en", "fr"),
+        ("de", "en"),
+    ]
+    models = [model["id"] for model in several.get("/v1/models").json()["data"]]
+    assert models == ["upper:de", "upper:fr", "upper:en"]
+
+
+def test_the_target_of_a_request_chooses_the_direction(several, upper):
+    for send in (
+        lambda: translate(several, q="one", target="fr"),
+        lambda: deepl(several, target_lang="FR"),
+        lambda: chat(several, "one", model="upper:fr"),
+    ):
+        assert send().status_code == 200
+        assert upper.options == (("language", ">>fr<<"),)
+    answer = translate(several, q="eins", source="auto", target="en").json()
+    assert answer["detectedLanguage"]["language"] == "de"
+    assert upper.options == (("language", ">>en<<"),)
+    assert translate(several, q="one", target="DE").status_code == 200
+    assert upper.options == (("language", ">>deu<<"),)
+
+
+def test_a_direction_that_the_model_does_not_have_is_refused(several):
+    answer = translate(several, q="eins", source="de", target="fr")
+    assert answer.json()["error"] == 'This model does not translate from "de" to "fr".'
+    answer = translate(several, q="one", target="it")
+    assert answer.json()["error"].endswith("as target; this model has de, fr, en.")
+    answer = chat(several, "one", model="upper")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["message"].endswith("has upper:de, upper:fr, upper:en.")
+
+
+def test_a_glossary_is_for_its_direction(several, upper):
+    made = make_glossary(several, "one\tun", target_lang="fr").json()
+    assert (made["source_lang"], made["target_lang"]) == ("en", "fr")
+    named = {"glossary_id": made["glossary_id"]}
+    assert deepl(several, target_lang="FR", **named).status_code == 200
+    assert upper.options == (("language", ">>fr<<"), ("terms", "one\tun"))
+    assert deepl(several, **named).json() == {"message": "The glossary is for en to fr."}

@@ -4,6 +4,8 @@ import urllib.error
 
 import pytest
 
+from tf_transformer.run.directions import Direction
+
 
 def test_libretranslatepy(client, serve, upper):
     libretranslatepy = pytest.importorskip("libretranslatepy")
@@ -23,7 +25,7 @@ def test_libretranslatepy(client, serve, upper):
 
 def test_deepl(serve, upper):
     deepl = pytest.importorskip("deepl")
-    url = str(serve(upper, languages=("de", "en"), keys=["secret"]).base_url)
+    url = str(serve(upper, Direction("de", "en"), keys=["secret"]).base_url)
     api = deepl.DeepLClient("secret", server_url=url)
     rows = api.translate_text(["ein", "zwei é"], target_lang="EN-US")
     assert [row.text for row in rows] == ["EIN", "ZWEI É"]

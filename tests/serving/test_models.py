@@ -17,6 +17,7 @@ from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.saved_translator import METADATA
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
+from tf_transformer.run.directions import Direction
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.serving import models
 from tf_transformer.serving.models import Field, RunModel, SavedModel, ServedModel
@@ -142,19 +143,26 @@ def test_a_saved_model_predicts_as_the_run(readers_folder, model):
 
 
 @pytest.mark.parametrize(
-    ("languages", "expected"),
-    [({"source": "en", "target": "de"}, ("en", "de")), ({"source": None, "target": None}, ())],
+    ("facts", "expected"),
+    [
+        ({"languages": {"source": "en", "target": "de"}}, [Direction("en", "de")]),
+        ({"languages": {"source": None, "target": None}}, []),
+        ({"directions": [["en", "de", ""]]}, [Direction("en", "de")]),
+        (
+            {"directions": [["en", "de", ">>de<<"], ["de", "en", ">>en<<"]]},
+            [Direction("en", "de", ">>de<<"), Direction("de", "en", ">>en<<")],
+        ),
+    ],
 )
-def test_the_metadata_of_an_export_names_its_languages(
-    readers_folder, tmp_path, languages, expected
-):
+def test_the_metadata_of_an_export_names_its_languages(readers_folder, tmp_path, facts, expected):
     shutil.copytree(readers_folder / "served" / "mine" / "1", tmp_path / "1")
     metadata = tmp_path / "1" / METADATA
     metadata.parent.mkdir(exist_ok=True)
-    facts = {"languages": languages, "decoding": {"keep": ["addresses", "tags"]}}
-    metadata.write_text(json.dumps(facts), "utf-8")
+    decoding = {"keep": ["addresses", "tags"]}
+    metadata.write_text(json.dumps(facts | {"decoding": decoding}), "utf-8")
     saved = SavedModel(tmp_path / "1")
-    assert saved.languages == expected
+    assert saved.directions == expected
+    assert saved.languages == (expected[0][:2] if len(expected) == 1 else ())
     assert saved.keeps_tags
 
 
@@ -194,21 +202,25 @@ def test_the_target_language_is_a_choice_and_no_word_of_the_text(tmp_path):
         shutil.copy(FIXTURES / f"{side}.spm", tmp_path / "model")
     import_model.main(marian=str(tmp_path / "model"), run_dir=str(tmp_path / "run"))
     model = RunModel(Run.load(tmp_path / "run"))
-    assert model.fields["target_tag"].choices == [">>deu<<", ">>nld<<"]
-    options = (("target_tag", ">>nld<<"),)
+    field = model.fields["language"]
+    assert (field.choices, field.is_needed) == ([">>deu<<", ">>nld<<"], True)
+    assert model.n_best([model.example], ())  # for the first call of a server
+    options = (("language", ">>nld<<"),)
     text, in_text = "a small house", ">>nld<< a small house"
     assert model.n_best([text], options) == model.n_best([in_text], ())
-    assert model.n_best([text], options) != model.n_best([text], ())
+    assert model.n_best([text], options) != model.n_best([f">>deu<< {text}"], ())
+    with pytest.raises(InputError, match="several target languages, >>deu<<, >>nld<<, and"):
+        model.n_best([text], ())
     (weights,), (of_both,) = model.align([(text, "b")], options), model.align([(in_text, "b")], ())
     assert weights == [row[1:] for row in of_both]
     assert len(weights[0]) == 3
 
 
 def test_a_server_takes_the_inputs_of_its_signature():
-    with RestServer("prefix", "target_tag") as server:
+    with RestServer("prefix", "language") as server:
         served = ServedModel(server.address, "translator")
-        assert list(served.fields) == ["prefix", "target_tag"]
-        assert not served.fields["target_tag"].choices  # only the model knows them
+        assert list(served.fields) == ["prefix", "language"]
+        assert not served.fields["language"].choices  # only the model knows them
         (row,) = served.n_best(["a"], (("prefix", "b"),))
         assert [best.text for best in row] == ["BA", "ba"]
         assert served.n_best(["a"], ())[0][0].text == "A"

@@ -14,9 +14,12 @@ from training.test_trainer import set_scores
 from tf_transformer import tasks
 from tf_transformer.commands import evaluate
 from tf_transformer.config import AugmentConfig, Corpus
+from tf_transformer.config.train import Stage
 from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.directions import Direction, directions_of
+from tf_transformer.run.earlier import present_options
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.training import preparation, trainer
@@ -104,7 +107,15 @@ def test_the_model_takes_the_tags_of_its_corpora(trained):
     assert [corpus.tag for corpus in config.data.corpora] == [">>de<<", ">>fr<<"]
     translator = Translator.from_run(trained, beam_size=1)
     tagged = translator([">>fr<< one"])
-    assert translator(["one"], target_tags=[">>fr<<"]) == tagged
+    for language in (">>fr<<", "fr"):
+        assert translator(["one"], languages=[language]) == tagged
+    assert Translator.from_run(trained, beam_size=1, target_tag="fr")(["one"]) == tagged
+    with pytest.raises(InputError, match="several target languages, >>de<<, >>fr<<, and 'one' has"):
+        translator(["one"])
+    assert directions_of(Run.load(trained)) == [
+        Direction("en", "de", ">>de<<"),
+        Direction("en", "fr", ">>fr<<"),
+    ]
     with pytest.raises(InputError, match=">>it<<"):
         translator([">>it<< one"])
 
@@ -192,3 +203,83 @@ def test_patience_waits_for_a_whole_pass(config_of, corpora, tmp_path, monkeypat
     text = preparation.prepare(Run.at(tmp_path, config), tasks.for_run(config)).train
     assert result.stopped_early
     assert 3 * len(text) <= result.updates < 3 * len(text) + 4
+
+
+IN_STAGES = (Stage(updates=3), Stage(corpora=NAMES[1:], updates=4))
+
+
+def seen_of(run_dir, updates):
+    """How often each corpus was seen, at each validation."""
+    rows = RunFolder(run_dir).load_metrics(updates)
+    return {row["step"]: [row[f"seen/{name}"] for name in NAMES] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def staged(config_of, tmp_path_factory):
+    run_dir = tmp_path_factory.mktemp("staged")
+    trainer.train(Run.at(run_dir, config_of(stages=IN_STAGES, metric="chrf")))
+    return run_dir
+
+
+def test_a_stage_has_its_corpora_and_updates(staged):
+    seen = seen_of(staged, 7)
+    assert list(seen) == [2, 3, 5, 7]  # intervals of two updates in each stage
+    assert [of_both[0] for of_both in seen.values()] == [seen[2][0], *[seen[3][0]] * 3]
+    assert 0 < seen[2][1] < seen[3][1] < seen[5][1] < seen[7][1]
+
+
+@pytest.mark.parametrize("stop", [3, 5])
+def test_a_training_in_stages_resumes_bit_for_bit(staged, config_of, tmp_path, monkeypatch, stop):
+    """After an interruption at the end of a stage, and within the next one."""
+
+    def interrupt(update):
+        if update == stop:
+            raise KeyboardInterrupt
+
+    run = Run.at(tmp_path, config_of(stages=IN_STAGES, metric="chrf"))
+    with monkeypatch.context() as patch:
+        set_scores(patch, *range(10))
+        with pytest.raises(KeyboardInterrupt):
+            trainer.train(run, interrupt)
+    result = trainer.train(run)
+    assert result.updates == 7
+    assert not result.stopped_early
+    for whole, parts in zip(weights_of(staged), weights_of(tmp_path), strict=True):
+        np.testing.assert_array_equal(whole, parts)
+    assert seen_of(tmp_path, 7) == seen_of(staged, 7)
+
+
+def test_patience_ends_a_stage_after_a_whole_pass(config_of, tmp_path, monkeypatch):
+    """The next stage has new patience, and both keep the best score."""
+    set_scores(monkeypatch, 2, *[1] * 100)
+    stages = (Stage(patience=1), Stage(corpora=NAMES[:1], updates=100, patience=2))
+    options = {"metric": "chrf", "validate_every": 4, "stages": stages}
+    result = trainer.train(Run.at(tmp_path, config_of(**options)))
+    run = Run.at(tmp_path, config_of(**options))
+    passes = [len(text) for text in preparation.prepare(run, tasks.for_run(run.config)).texts]
+    first = max(8, -(-passes[0] // 4) * 4)  # the second score is the first one without improvement
+    second = max(8, -(-passes[1] // 4) * 4)
+    assert result.updates == first + second
+    assert result.stopped_early
+    assert result.best_update == 4
+
+
+@pytest.mark.parametrize(
+    ("stages", "message"),
+    [
+        ((Stage(corpora=("web",)),), "no corpus 'web'; the corpora are numbers.en-de, numbers.en"),
+        ((Stage(corpora=NAMES[:1]),), "no stage of train.stages has the corpus 'numbers.en-fr'"),
+    ],
+)
+def test_stages_name_all_corpora(config_of, tmp_path, stages, message):
+    config = config_of(stages=stages)
+    with pytest.raises(InputError, match=message):
+        preparation.prepare(Run.at(tmp_path, config), tasks.for_run(config))
+
+
+def test_earlier_options_of_stages_say_what_to_write():
+    corpus = {"source": "a.en", "target": "a.de", "until_epoch": 0}
+    options = {"data": {"corpora": [corpus]}}
+    assert "until_epoch" not in present_options(options, "translation")["data"]["corpora"][0]
+    with pytest.raises(InputError, match=r"no until_epoch\. Write its epochs as stages"):
+        present_options({"data": {"corpora": [corpus | {"until_epoch": 8}]}}, "translation")

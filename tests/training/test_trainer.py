@@ -589,7 +589,7 @@ def test_earlier_text_counts_for_the_longest_source(run, tmp_path, known, expect
     missing = small_config(init_from=str(tmp_path / "missing"))
     of_origin = small_config(init_from=str(tmp_path / "earlier"))
     one = Run.at(tmp_path / "earlier", missing) if resumes else Run.at(tmp_path, of_origin)
-    made = preparation.with_trained_length(one, store, resumes)
+    made = preparation.with_trained_length(one, [store], resumes)
     assert made.decode.trained_source_length == expected
 
 
@@ -598,6 +598,6 @@ def test_the_longest_source_of_text_that_is_still_read_is_the_limit(tmp_path):
     store, other = TokenStore(), TokenStore()
     store.add(TokenExamples({"source": IdRows.from_lists([[5, 2]])}))
     other.add(TokenExamples({"labels": IdRows.from_lists([[5, 2]])}))
-    made = preparation.with_trained_length(new, store, resumes=False)
+    made = preparation.with_trained_length(new, [store], resumes=False)
     assert made.decode.trained_source_length == new.config.data.max_length > 2
-    assert preparation.with_trained_length(new, other, resumes=False) == new.config
+    assert preparation.with_trained_length(new, [other], resumes=False) == new.config

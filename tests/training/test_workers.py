@@ -29,7 +29,8 @@ def metrics_of(run):
 
 
 @pytest.mark.slow
-def test_two_workers_equal_one_process_after_20_updates(tmp_path):
+@pytest.mark.parametrize("stages", ["[]", "[{updates: 8}, {updates: 12}]"])
+def test_two_workers_equal_one_process_after_20_updates(tmp_path, stages):
     """Clipping and accumulation on; weights, averages, losses and chrF.
 
     Each worker has one thread; the one process divides its batches between two.
@@ -37,6 +38,7 @@ def test_two_workers_equal_one_process_after_20_updates(tmp_path):
     # A peak of 0.02, like the paper's for so small a model: Adam takes steps of that size even
     # where gradients are rounding.
     options = OPTIONS | {"train.clip_norm": 1, "train.accumulate": 2, "train.learning_rate": 0.3}
+    options |= {"train.stages": stages}
     workers = start_workers(tmp_path / "two", **options, **{"train.threads": 1})
     outputs = [processes.finish(worker)[0] for worker in workers]
     assert all("trained 20 updates" in output for output in outputs)

@@ -15,7 +15,8 @@ from tf_transformer.config import DType
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import read_texts, split_paths
-from tf_transformer.run.run import Run, direction_of
+from tf_transformer.run.directions import Direction, directions_of
+from tf_transformer.run.run import Run
 
 
 def main(
@@ -47,8 +48,10 @@ def main(
         saved_model: folder of one version of an export, like served/x/1.
         server: host:port of the REST interface of TF Serving.
         model: name of the model on the server.
-        source_language: code of the source language, like en; empty: the language of the run.
-        target_language: code of the target language, like de; empty: the language of the run.
+        source_language: code of the source language, like en; empty: the languages of the run.
+        target_language: code of the target language, like de; empty: the languages of the run.
+            Requests to a model of several directions choose among those that both options leave.
+            For a model on TF Serving, list its languages: de,fr.
         host: address to listen on. The default accepts connections from this machine only.
         port: port to listen on; 0: any free port.
         api_keys: file with keys, one per line. A request must have one of them. Empty: requests
@@ -77,7 +80,7 @@ def main(
     runs = [Run.load(run_dir, **decode_options)] if run_dir else []
     given_languages = (source_language, target_language)
     if not saved_model:  # only TensorFlow's import makes the languages of an export known
-        languages_of(given_languages, direction_in(runs))
+        chosen(given_languages, directions_in(runs))
     listener = listen(host, port)
     (loaded,) = load_models(runs, saved_model, server, model, dtype)
 
@@ -85,11 +88,13 @@ def main(
     from tf_transformer.serving.requests import Limits
     from tf_transformer.serving.translations import Translations
 
-    languages = languages_of(given_languages, loaded.languages)
+    directions = chosen(given_languages, loaded.directions)
     translations = Translations(
-        loaded, languages, Limits(max_bytes, max_texts, max_characters), max_queued, keys
+        loaded, directions, Limits(max_bytes, max_texts, max_characters), max_queued, keys
     )
-    name = f"{loaded.name}, {' to '.join(languages)}"
+    name = (
+        f"{loaded.name}, {', '.join(f'{source} to {target}' for source, target, _ in directions)}"
+    )
     print(f"{name}: {address(listener)} (Ctrl-C ends the server)", flush=True)
     serve(make_app(translations, split_paths(allow_origin)), listener)
 
@@ -102,20 +107,35 @@ def read_keys(path: str) -> list[str]:
     return keys
 
 
-def direction_in(runs: Sequence[Run]) -> Sequence[str]:
-    """The languages of the run of a translator; () without a run, or if they are unknown."""
+def directions_in(runs: Sequence[Run]) -> Sequence[Direction]:
+    """The directions of the run of a translator; () without a run, or if they are unknown."""
     for run in runs:
         if (task := run.config.task.name) != "translation":
             raise InputError(f"expected the run of a translator, got one for {task}.")
-    return direction_of(runs[0].config) if runs else ()
+    return directions_of(runs[0]) if runs else ()
 
 
-def languages_of(given: Sequence[str], known: Sequence[str]) -> list[str]:
-    """The languages of a model: given ones, else those of its training text."""
-    languages = [a or b for a, b in zip(given, known or ("", ""), strict=True)]
-    if not all(languages):
+def chosen(given: Sequence[str], known: Sequence[Direction]) -> Sequence[Direction]:
+    """The directions of a model that have the given languages; "": any.
+
+    A single direction gets the given languages, whatever its training text says. Several targets
+    with commas between them are the languages of a model that does not say them itself.
+    """
+    if len(known) < 2:
+        (source, target, tag), *_ = [*known, Direction("", "")]
+        source, targets = given[0] or source, split_paths(given[1] or target)
+        if not (source and targets):
+            raise InputError(
+                "the languages of the model are unknown. Give --source_language and "
+                "--target_language, such as en and de."
+            )
+        tags = [f">>{name}<<" for name in targets] if len(targets) > 1 else [tag]
+        return [Direction(source, *pair) for pair in zip(targets, tags, strict=True)]
+    matching = [x for x in known if given[0] in ("", x.source) and given[1] in ("", x.target)]
+    if not matching:
+        listed = ", ".join(f"{source} to {target}" for source, target, _ in known)
         raise InputError(
-            "the languages of the model are unknown. Give --source_language and "
-            "--target_language, such as en and de."
+            f"the model does not translate from {given[0] or 'any language'} to "
+            f"{given[1] or 'any language'}; it translates {listed}."
         )
-    return languages
+    return matching

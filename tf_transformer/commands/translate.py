@@ -32,7 +32,7 @@ def main(
     overwrite: bool = False,
     window: int = WINDOW,
     prefixes: LocalPath = "",
-    target_tags: LocalPath = "",
+    languages: LocalPath = "",
     terms: LocalPath = "",
     score_target: LocalPath = "",
     n_best_output: LocalPath = "",
@@ -69,8 +69,8 @@ def main(
         window: most lines that are read, sorted by length and translated together. More lines
             need more memory.
         prefixes: file with the beginning of each translation, one per line; a line may be empty.
-        target_tags: file with the tag of each translation's language, such as >>por<<, one per
-            line. An empty line, or a line whose text starts with a tag, has no effect.
+        languages: file with the language of each translation, such as por, or its tag >>por<<,
+            one per line. An empty line, or a line whose text starts with a tag, has no effect.
         terms: file of terms for all lines or the whole document. Each line has a phrase of the
             text, a tab, and the translation that the phrase must get.
         score_target: file of translations to score; nothing is translated. Writes the score and
@@ -92,7 +92,7 @@ def main(
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
-    columns = {"prefixes": prefixes, "target_tags": target_tags, "score_target": score_target}
+    columns = {"prefixes": prefixes, "languages": languages, "score_target": score_target}
     further = {"n_best_output": n_best_output, "scores_output": scores_output}
     further |= {"alignments_output": alignments_output}
     of_lines = {"resume": resume, **columns, **further, "attention_output": attention_output}
@@ -182,7 +182,7 @@ class LineStep:
     """A step from lines to their results; counts the lines whose best prediction has notices."""
 
     predictor: Any
-    names: Sequence[str]  # the inputs beside the texts, of prefixes, target_tags and score_target
+    names: Sequence[str]  # the inputs beside the texts, of prefixes, languages and score_target
     done: int  # number of lines before the first call
     unit: str  # of the alignments; "" without them
     attention: "AttentionFile | None"  # gets the attention of the first lines
@@ -204,8 +204,8 @@ class LineStep:
     ) -> list[Line]:
         predictor, given = self.predictor, dict(zip(self.names, columns, strict=True))
         given |= {name: [value] * len(texts) for name, value in self.for_all.items()}
-        if "target_tags" in given:
-            texts = predictor.joined(texts, target_tags=given.pop("target_tags"))
+        if "languages" in given:
+            texts = predictor.joined(texts, languages=given.pop("languages"))
         if targets := given.pop("score_target", None):
             from tf_transformer.inference.predictor import predictions_of
 

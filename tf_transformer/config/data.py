@@ -50,8 +50,7 @@ class Corpus:
             target language to write, or where the text comes from. language: the tag of the
             target language of the corpus.
         limit: pairs that are read, from the start of the corpus; 0: all.
-        from_epoch: epochs of the training before the first one that has this corpus.
-        until_epoch: epochs after which the training leaves out this corpus; 0: never.
+        clean: for a training corpus: rules in place of those of the option clean; none: no rule.
     """
 
     source: LocalPath = ""
@@ -67,11 +66,12 @@ class Corpus:
     weight: float = free(1.0, positive)
     tag: str = ""
     limit: int = free(0, not_negative)
-    from_epoch: int = free(0, not_negative)
-    until_epoch: int = free(0, not_negative)
+    clean: tuple[str, ...] | str = ()
 
     def __post_init__(self) -> None:
         check(self, "corpus")
+        if isinstance(self.clean, str):  # one text stands for a list of it
+            object.__setattr__(self, "clean", (self.clean,) if self.clean else ())
         if bool(self.source) != bool(self.target):
             raise InputError(
                 "a corpus of two files has source and target, but only "
@@ -83,12 +83,6 @@ class Corpus:
                 f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
                 "separate corpora."
             )
-        if 0 < self.until_epoch <= self.from_epoch:
-            raise InputError(f"no epoch has {self}: until_epoch must be 0, or above from_epoch.")
-
-    def is_in(self, epoch: int) -> bool:
-        """Whether an epoch of the training, the first one is 0, has this corpus."""
-        return self.from_epoch <= epoch < (self.until_epoch or epoch + 1)
 
     def __repr__(self) -> str:
         """The fields that are given."""
@@ -360,17 +354,12 @@ class DataConfig:
             )
         corpora, valid = listed or short.corpora, self.valid_corpora or short.valid_corpora
         for corpus in (*corpora[: len(corpora) == 1], *valid):
-            if (corpus.weight, corpus.from_epoch, corpus.until_epoch) != (1, 0, 0):
+            if corpus.weight != 1:
                 raise InputError(
-                    "weight, from_epoch and until_epoch are for one of several training corpora. "
-                    f"Leave them out of {corpus}."
+                    f"a weight is for one of several training corpora. Leave it out of {corpus}."
                 )
-        for epoch in sorted({0, *(corpus.until_epoch for corpus in corpora)}) if corpora else ():
-            if not any(corpus.is_in(epoch) for corpus in corpora):
-                raise InputError(
-                    f"no corpus is left for epoch {epoch + 1} of the training. At least one needs "
-                    "until_epoch 0 or a later until_epoch."
-                )
+        if cleaned := [corpus for corpus in valid if corpus.clean]:
+            raise InputError(f"validation text stays as it is. Leave clean out of {cleaned[0]}.")
         if valid and not corpora:
             raise InputError("data.valid_corpora needs data.corpora, or a short form of it.")
         if not corpora and short.generated_pairs != GENERATED_PAIRS:

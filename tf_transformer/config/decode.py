@@ -21,6 +21,7 @@ DType = Literal["float32", "bfloat16", "int8"]
 Quantization = Literal["float32", "bfloat16", "float16", "int8", "int8_float16"]
 CT2, MARIAN, MARIAN_NPZ = EACH_FORMAT
 TEXTS, CHOICE, SPEED = Effect
+REQUIRED = "required"  # as the target tag: each text has its own
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,10 @@ class DecodeConfig:
         keep_as: what the model reads in place of the first 16 other spans. text: the spans.
             emoji: an emoji for each, which models copy that were trained with data.augment.copy;
             such a training sets it.
-        target_tag: target language of an imported model for several languages, like >>por<<. An
-            input that starts with a tag keeps its own. Training adds it, too.
+        target_tag: target language of a model for several languages, like >>por<< or por, for
+            inputs without a tag and without a language of their own. Training adds it, too.
+            required: an input without any is an error. A model whose training text always had
+            one of several tags has this value in place of an empty one.
         punctuation: kept: inputs stay as they are. opus: quotation marks, dashes, full-width forms
             and spaces become ASCII, as in the training texts of OPUS-MT's models. Also in training.
         split: none: an input is predicted as a whole. sentences: a translator divides an input
@@ -146,6 +149,8 @@ class DecodeConfig:
 
     def __post_init__(self) -> None:
         check(self, "decode")
+        if self.target_tag not in ("", REQUIRED) and not self.target_tag.startswith(">>"):
+            object.__setattr__(self, "target_tag", f">>{self.target_tag}<<")
         if isinstance(self.keep, str):  # one text stands for a list of it
             object.__setattr__(self, "keep", (self.keep,) if self.keep else ())
         if not self.sampling and self.num_hypotheses > self.beam_size:
@@ -169,6 +174,11 @@ class DecodeConfig:
                     f"decode.{name} ranks the hypotheses of a beam; it has no meaning with "
                     "decode.sampling. Set one of them only."
                 )
+
+    @property
+    def default_tag(self) -> str:
+        """The tag of texts that have none; "" if they are read without one, or need their own."""
+        return "" if self.target_tag == REQUIRED else self.target_tag
 
     @property
     def greedy(self) -> "DecodeConfig":

@@ -12,12 +12,35 @@ Strategy = Literal["auto", "one", "mirrored", "multi_worker"]
 
 
 @dataclass(frozen=True)
+class Stage:
+    """A part of a training.
+
+    Attributes:
+        corpora: its corpora, by the names in the table that a training prints, such as
+            train.en-de; empty: all.
+        updates: number of its updates; 0: those of `epochs` passes over its corpora.
+        patience: it ends after this many scores in a row without improvement, but not before a
+            whole pass; 0: as the option patience.
+    """
+
+    corpora: tuple[str, ...] = ()
+    updates: int = free(0, not_negative)
+    patience: int = free(0, not_negative)
+
+    def __post_init__(self) -> None:
+        check(self, "train.stages")
+
+
+@dataclass(frozen=True)
 class TrainConfig:
     """How the model is trained (paper sections 5.3 and 5.4).
 
     Attributes:
         epochs: passes over the training text; ignored when steps is given.
         steps: number of updates; 0: the updates of `epochs` passes.
+        stages: parts of the training, each with some of the corpora, like [{updates: 20000},
+            {corpora: [clean.en-de], patience: 5}]. Then steps is ignored. Empty: one part, with
+            all corpora.
         warmup_steps: updates during which the learning rate rises.
         learning_rate: factor on the paper's schedule, d_model^-0.5 · min(step^-0.5, …).
         label_smoothing: share of the target probability that is spread over all tokens (ε).
@@ -72,6 +95,7 @@ class TrainConfig:
 
     epochs: int = free(30, positive, on_resume="free", common=True)
     steps: int = free(0, not_negative, on_resume="free", fits_text=True, common=True)
+    stages: tuple[Stage, ...] = free(())
     warmup_steps: int = free(1000, positive, fits_text=True, common=True)
     learning_rate: float = free(1.0, positive, fine_tuning=0.1, common=True)
     label_smoothing: float = free(0.1, rate, common=True)

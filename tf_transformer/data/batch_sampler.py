@@ -70,6 +70,8 @@ class BatchSampler:
     epoch_size: int = 0
     # Batches by shard and epoch.
     _sizes: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
+    # Shares of the examples of windows that `keeps_budget` leaves out, by number of the window.
+    _left_out: dict[int, float] = field(default_factory=dict, init=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,16 +88,8 @@ class BatchSampler:
         return sum(self._size(shard, epoch) for shard in range(self.store.num_shards()))
 
     def updates(self, accumulate: int, epochs: int = 1) -> int:
-        """Number of updates in the first epochs, each with so many batches. Waits as `len`.
-
-        The epochs of a stage count as the first one of the stage.
-        """
-        ends = [*self.store.stages[1:], epochs]
-        return sum(
-            max(1, self._epoch_size(first) // accumulate) * (min(end, epochs) - first)
-            for first, end in zip(self.store.stages, ends, strict=True)
-            if first < epochs
-        )
+        """Number of updates in epochs like the first, each with so many batches. Waits as `len`."""
+        return max(1, len(self) // accumulate) * epochs
 
     def _size(self, shard: int, epoch: int) -> int:
         epoch = epoch if self.store.epochs_differ else 0
@@ -159,7 +153,8 @@ class BatchSampler:
         if self.augment:
             most_tokens = self.batch_tokens if self.keeps_budget else None
             return augmented_batches(
-                self._indices, start, self.augment, self.bucket_width, most_tokens
+                *(self._indices, start, self.augment, self.bucket_width, most_tokens),
+                left_out=self._left_out,
             )
         return prefetch(BatchIndices.padded, self._indices(start))
 
@@ -178,18 +173,38 @@ class BatchSampler:
         return epoch, batch
 
     def epochs(self, batches: int) -> float:
-        """The number of epochs, with a fraction, that so many batches of the training are."""
-        epoch, first = self._place(batches)
-        return epoch + (first / self._epoch_size(epoch) if first else 0.0)
+        """The number of epochs, with a fraction, that so many batches of the training are.
 
-    def exposure(self, batches: int) -> list[Exposure]:
+        An epoch that the training has not reached counts as the first one, which costs less time
+        than to draw its examples.
+        """
+        shards, epoch = range(self.store.num_shards()), 0
+        while True:
+            is_made = all((shard, epoch) in self._sizes for shard in shards)
+            size = self._epoch_size(epoch if is_made else 0)
+            if batches < size:
+                return epoch + batches / size
+            batches, epoch = batches - size, epoch + 1
+
+    def exposure(self, batches: int, left_out: float = 0.0) -> list[Exposure]:
         """How often so many batches of the training see each corpus; [] without a `Mixture`.
 
-        A part of an epoch counts as this share of its examples.
+        A part of an epoch counts as this share of its examples. Of the batches, `left_out` were
+        left out; see the method.
         """
         if isinstance(self.store, Mixture):
-            return self.store.exposure(self.epochs(batches))
+            return self.store.exposure(self.epochs(batches) * (1 - left_out / max(1, batches)))
         return []
+
+    def left_out(self, start: int, stop: int) -> float:
+        """How many of the batches from `start` to `stop` were left out; see `keeps_budget`.
+
+        It knows the batches that this process has made.
+        """
+        return sum(
+            share * max(0, min(stop, WINDOW * (number + 1)) - max(start, WINDOW * number))
+            for number, share in list(self._left_out.items())
+        )
 
     def one_epoch(self) -> Iterator[Batch]:
         """Makes the batches of the first epoch, which has every example once."""
@@ -216,6 +231,7 @@ def augmented_batches(
     augment: Augment,
     bucket_width: int,
     most_tokens: int | None = None,
+    left_out: dict[int, float] | None = None,
 ) -> Iterator[Batch]:
     """Makes the batches from number `start` on, with changed examples.
 
@@ -223,6 +239,7 @@ def augmented_batches(
     of batches. The old batches would be too wide, because a few rows grow much: with BPE-dropout
     0.1, a third of the ids would be padding. `batches_from` takes a batch number, and makes the
     endless batches from there on. No batch has more ids of a name than `most_tokens`, with padding.
+    `left_out` gets the share of each window's examples that this leaves out.
     """
 
     def window(numbered: tuple[int, list[BatchIndices]]) -> list[Batch]:
@@ -230,6 +247,8 @@ def augmented_batches(
         rows = [batch.examples.taken(batch.rows) for batch in batches]
         changed = augment(number, TokenExamples.concatenated(rows))
         divided = evenly_divided(changed, len(batches), bucket_width, number, most_tokens)
+        if left_out is not None:
+            left_out[number] = max(0.0, 1 - sum(len(x.rows) for x in divided) / len(changed))
         return [batch.padded() for batch in divided]
 
     first, skipped = divmod(start, WINDOW)

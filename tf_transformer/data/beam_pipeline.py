@@ -61,6 +61,10 @@ def prepare(root: beam.Pipeline, data: DataConfig, folder: str, shard_pairs: int
     The folder gets the vocabulary, `REPORT`, and a folder with the shards of each corpus by number.
     """
     named = corpora.training_corpora(data)
+    if own := [corpus for corpus in named if corpus.clean]:
+        raise InputError(
+            f"a prepared text has the rules of data.clean. Leave clean out of {own[0]}."
+        )
     read = (
         root
         | beam.Create(list(enumerate(named)))

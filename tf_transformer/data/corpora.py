@@ -7,13 +7,13 @@ import pathlib
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import detected_languages, rules
-from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts, reasons
+from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts, reasons
 from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
@@ -130,21 +130,23 @@ def stream(
 ) -> ExampleStream:
     """Makes one stream of the examples of all corpora, in order. Each corpus must have examples.
 
-    Pairs that a rule of `clean` finds are skipped and counted, by rule and corpus.
+    Pairs that a rule finds, of `clean` or of the corpus itself, are skipped and counted, by rule
+    and corpus.
     """
-    streams = [open_corpus(corpus, fields, data).stream(fields) for corpus in corpora]
-    if clean:
-        streams = [
-            _cleaned(text, clean, two_languages(corpus, data), f" in {name}" * (len(corpora) > 1))
-            for text, corpus, name in zip(streams, corpora, labels(corpora), strict=True)
-        ]
+    streams = []
+    for name, corpus in zip(labels(corpora), corpora, strict=True):
+        text = open_corpus(corpus, fields, data).stream(fields)
+        if chosen := rules.chosen(corpus.clean or clean):
+            place = f" in {name}" if len(corpora) > 1 else ""
+            text = _cleaned(text, chosen, two_languages(corpus, data), place)
+        streams.append(text)
     return joined(corpora, streams)
 
 
 def joined(corpora: Sequence[Corpus], streams: Sequence[ExampleStream]) -> ExampleStream:
-    """Makes one stream of the examples of corpora, with their tags and plans."""
+    """Makes one stream of the examples of corpora, with their tags and weights."""
     parts = [
-        Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
+        Part(name, text, corpus.tag, corpus.weight)
         for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
     ]
     if len(parts) == 1 and not parts[0].tag:
@@ -153,10 +155,9 @@ def joined(corpora: Sequence[Corpus], streams: Sequence[ExampleStream]) -> Examp
 
 
 def _cleaned(
-    text: ExampleStream, clean: Collection[str], pair: Languages, place: str
+    text: ExampleStream, chosen: Mapping[str, rules.Rule], pair: Languages, place: str
 ) -> ExampleStream:
     """The examples of a corpus that no rule finds. `place` names the corpus in reasons."""
-    chosen = rules.chosen(clean)
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
         tests = {name: rule.start(pair) for name, rule in chosen.items()}
@@ -227,8 +228,8 @@ def check(data: DataConfig) -> None:
     if own_file(files.corpora):
         return
     training = () if files.prepared else training_corpora(files)
-    for rule in rules.chosen(data.clean).values():
-        for corpus in training:
+    for corpus in training_corpora(files):
+        for rule in rules.chosen(corpus.clean or data.clean).values():
             rule.start(two_languages(corpus, files))
     if files.prepared:
         Prepared.load(files.prepared)

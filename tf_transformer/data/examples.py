@@ -207,25 +207,13 @@ class ExampleStream:
         )
 
 
-class Plan(NamedTuple):
-    """How often a training reads the examples of a corpus."""
-
-    weight: float = 1.0  # how often an epoch has each example
-    from_epoch: int = 0  # the first epoch that has them
-    until_epoch: int = 0  # the first epoch that no longer has them; 0: there is none
-
-    def epochs(self, of_training: float) -> float:
-        """How many of the epochs of a training have the examples."""
-        return max(0, min(of_training, self.until_epoch or of_training) - self.from_epoch)
-
-
 class Part(NamedTuple):
     """The examples of one corpus of a text."""
 
     name: str  # for people; no two parts of a text have the same
     stream: ExampleStream  # without the tag
     tag: str = ""  # before the first text of each example
-    plan: Plan = Plan()
+    weight: float = 1.0  # how often an epoch of a training has each example
 
     @property
     def tagged(self) -> ExampleStream:
@@ -243,9 +231,7 @@ class Part(NamedTuple):
     @property
     def identity(self) -> str:
         """A text that identifies the content, and what a training run makes of it."""
-        weight, first, end = self.plan
-        plan = f" weight {weight:g} epochs {first} to {end}" * (self.plan != Plan())
-        return self.tagged.identity + plan
+        return self.tagged.identity + f" weight {self.weight:g}" * (self.weight != 1)
 
 
 def _seeded_hash(text: str, seed: int) -> int:

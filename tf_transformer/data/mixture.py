@@ -8,17 +8,32 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tf_transformer.data.examples import Plan
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import TokenExamples
 
 
-class Component(NamedTuple):
-    """One corpus of a mixture."""
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One corpus of mixtures.
+
+    Attributes:
+        weight: how often an epoch has each example.
+    """
 
     name: str
     store: TokenStore
-    plan: Plan = Plan()
+    weight: float = 1.0
+
+    @functools.cached_property
+    def sizes(self) -> list[int]:
+        """The number of examples in each shard. Waits until all are tokenised."""
+        return [len(self.store.shard(number)) for number in range(self.store.num_shards())]
+
+    @functools.cached_property
+    def distinct(self) -> int:
+        """The number of distinct examples."""
+        hashes = [_hashes(self.store.shard(number)) for number in range(len(self.sizes))]
+        return len(np.unique(np.concatenate(hashes)))
 
 
 class Exposure(NamedTuple):
@@ -72,41 +87,30 @@ class Mixture:
     @property
     def epochs_differ(self) -> bool:
         """Whether epochs have different examples."""
-        return len(self.stages) > 1 or any(weight % 1 for weight in self.weights)
-
-    @property
-    def stages(self) -> list[int]:
-        """The epochs from which on the training has other corpora than before; 0 is one."""
-        plans = (component.plan for component in self.components)
-        return sorted({0, *(epoch for plan in plans for epoch in plan[1:])})
+        return any(weight % 1 for weight in self.weights)
 
     @functools.cached_property
-    def _sizes(self) -> list[list[int]]:
-        """The number of examples in each shard of each corpus."""
-        stores = [component.store for component in self.components]
-        return [[len(store.shard(i)) for i in range(store.num_shards())] for store in stores]
+    def _pairs(self) -> list[int]:
+        """The number of examples of each corpus."""
+        return [sum(component.sizes) for component in self.components]
 
     @functools.cached_property
     def weights(self) -> list[float]:
         """How often an epoch has each example of each corpus."""
-        pairs = list(map(sum, self._sizes))
-        power = 1 - 1 / self.temperature
+        power, most = 1 - 1 / self.temperature, max(self._pairs)
         return [
-            component.plan.weight * (max(pairs) / count) ** power
-            for component, count in zip(self.components, pairs, strict=True)
+            component.weight * (most / count) ** power
+            for component, count in zip(self.components, self._pairs, strict=True)
         ]
 
     @property
     def whole_pass(self) -> int:
         """The number of epochs after which every example has been seen."""
-        return max(
-            component.plan.from_epoch + math.ceil(1 / min(1.0, weight))
-            for component, weight in zip(self.components, self.weights, strict=True)
-        )
+        return math.ceil(1 / min(1.0, *self.weights))
 
     def num_shards(self) -> int:
         """Number of shards. Waits until all examples are tokenised."""
-        return math.ceil(sum(map(sum, self._sizes)) / self.shard_examples)
+        return math.ceil(sum(self._pairs) / self.shard_examples)
 
     def has_shard(self, number: int) -> bool:
         """Whether shard `number` exists."""
@@ -114,7 +118,7 @@ class Mixture:
 
     def _bounds(self, place: int, shard: int) -> tuple[int, int]:
         """The examples of a corpus that are in a shard: the first one, and the one after them."""
-        count, shards = sum(self._sizes[place]), self.num_shards()
+        count, shards = self._pairs[place], self.num_shards()
         return count * shard // shards, count * (shard + 1) // shards
 
     def shard(self, number: int) -> TokenExamples:
@@ -129,7 +133,7 @@ class Mixture:
     def _examples(self, place: int, start: int, stop: int) -> Iterator[TokenExamples]:
         """The examples of a corpus from number `start` on, before `stop`."""
         store, begin = self.components[place].store, 0
-        for shard, size in enumerate(self._sizes[place]):
+        for shard, size in enumerate(self.components[place].sizes):
             first, last = max(start - begin, 0), min(stop - begin, size)
             if first < last:
                 yield store.shard(shard).taken(np.arange(first, last))
@@ -143,33 +147,21 @@ class Mixture:
     def _draws(self, place: int, shard: int, epoch: int) -> np.ndarray:
         """Systematic sampling: example i is drawn where e · weight + phase(i) passes an integer."""
         start, stop = self._bounds(place, shard)
-        before, after = map(self.components[place].plan.epochs, (epoch, epoch + 1))
         whole, fraction = divmod(self.weights[place], 1)
         rng = np.random.default_rng((self.seed, shard, place, 7))
         phases = (rng.permutation(stop - start) + rng.random()) / max(1, stop - start)
-        passed = np.floor(after * fraction + phases) - np.floor(before * fraction + phases)
-        return (whole * (after - before) + passed).astype(int)
+        passed = np.floor((epoch + 1) * fraction + phases) - np.floor(epoch * fraction + phases)
+        return (whole + passed).astype(int)
 
     def longest(self, name: str) -> int:
         """Most ids in a row of a name."""
         return max(component.store.longest(name) for component in self.components)
 
-    @functools.cached_property
-    def _distinct(self) -> list[int]:
-        """The number of distinct examples of each corpus."""
-        hashes = (
-            [_hashes(component.store.shard(shard)) for shard in range(len(sizes))]
-            for component, sizes in zip(self.components, self._sizes, strict=True)
-        )
-        return [len(np.unique(np.concatenate(parts))) for parts in hashes]
-
     def exposure(self, epochs: float) -> list[Exposure]:
         """How often so many epochs, maybe with a fraction, see each corpus."""
         return [
-            Exposure(name, weight, pairs, distinct, plan.epochs(epochs) * weight * pairs)
-            for (name, _, plan), weight, pairs, distinct in zip(
-                *(self.components, self.weights, map(sum, self._sizes), self._distinct), strict=True
-            )
+            Exposure(part.name, weight, pairs, part.distinct, epochs * weight * pairs)
+            for part, weight, pairs in zip(self.components, self.weights, self._pairs, strict=True)
         ]
 
 

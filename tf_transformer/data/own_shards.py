@@ -1,6 +1,5 @@
 """The shards of one of several workers, which reads no others."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +33,6 @@ class OwnShards:
     epochs_differ = False
     is_complete = True
     whole_pass = 1
-    stages: Sequence[int] = (0,)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ Test = Callable[[str, str], bool]
 VERSION = 2
 LANGUAGE = "language"  # the rule that detects languages, which takes long
 RECOMMENDED = "recommended"  # stands for all rules that are recommended
+NONE = "none"  # alone: for a corpus without rules
 _FACTOR, _SLACK = 3, 10  # the longer side has at most 3 · shorter + 10 bytes, as in text/faults.py
 _FEWEST_COPIED = 3  # words: shorter copies are often names
 _LARGEST_SPELLED = 12  # numbers up to here are often words on one side
@@ -199,9 +200,11 @@ def chosen(names: Iterable[str]) -> dict[str, Rule]:
         ['identical', 'numbers']
     """
     wanted = set(names)
+    if wanted == {NONE}:
+        return {}
     if unknown := wanted - {*RULES, RECOMMENDED}:
         raise InputError(
-            f"data.clean has no rule {min(unknown)!r}; expected {RECOMMENDED}, or some of "
+            f"data.clean has no rule {min(unknown)!r}; expected {RECOMMENDED}, {NONE}, or some of "
             f"{', '.join(RULES)}."
         )
     everything = RECOMMENDED in wanted

@@ -47,12 +47,10 @@ class TokenStore:
         num_examples: number of examples in the shards so far.
         epochs_differ: whether epochs have different examples, as those of a `Mixture` may.
         whole_pass: number of epochs after which every example has been seen.
-        stages: epochs from which on a training has other corpora than before.
     """
 
     epochs_differ = False
     whole_pass = 1
-    stages: Sequence[int] = (0,)
 
     def __init__(self, folder: pathlib.Path | None = None):
         self.skipped = Counter[str]()

@@ -15,6 +15,7 @@ from tf_transformer.files.writing import write_whole
 from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor
 from tf_transformer.inference.saved_translator import METADATA
+from tf_transformer.run.directions import directions_of
 from tf_transformer.run.run import Run
 from tf_transformer.run.weights import updates_of
 
@@ -55,6 +56,8 @@ def describe(run: Run, predictor: Predictor) -> dict[str, Any]:
         | {"max_source_length": predictor.max_source_length},
         "packages": {name.replace("_", "-"): version(name) for name in PACKAGES},
     }
+    if known := directions_of(run):
+        facts["directions"] = known  # source, target, and the tag that chooses it
     if run.others:
         facts["ensemble"] = [asdict(member.config.model) for member in (run, *run.others)]
     for section, content in task.metadata(config).items():

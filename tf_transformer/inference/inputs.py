@@ -1,4 +1,4 @@
-"""Texts that a prediction takes, and what it takes beside them: a prefix, a target tag, terms.
+"""Texts that a prediction takes, and what it takes beside them: a prefix, a language, terms.
 
 The graph of a predictor lists its inputs. Signatures, predictors, their check in an export and
 `SavedTranslator` take each input from the list.
@@ -8,7 +8,7 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import tensorflow as tf
@@ -70,6 +70,17 @@ def with_tag(graph: Any, text: tf.Tensor, tag: tf.Tensor | str | None) -> tf.Ten
     return tf.where(gets_tag, tf.strings.join([tag, " ", text]), text)
 
 
+def with_language(graph: Any, text: tf.Tensor, language: tf.Tensor) -> tf.Tensor:
+    """`with_tag` for the tags of languages (B,), or their names. An unknown one is an error."""
+    tag = tf.strings.regex_replace(language, *TAG_OF_NAME)
+    names = sorted(graph.codec["source"].tags)
+    known = tf.reduce_any(tf.equal(tag[:, None], tf.constant(["", *names])), 1)
+    message = f"unknown language; this model has {', '.join(names)}, but the request has"
+    check = tf.debugging.Assert(tf.reduce_all(known), [message, tf.boolean_mask(tag, ~known)])
+    with tf.control_dependencies([check]):
+        return with_tag(graph, text, tf.identity(tag))
+
+
 # The first ids of the prediction. "": the search is free.
 PREFIX = Input(
     "prefix",
@@ -80,11 +91,11 @@ PREFIX = Input(
 )
 # The target language: its tag, such as >>por<<, or the name in the tag, such as por. "": that of
 # `DecodeConfig.target_tag`.
-TARGET_TAG = Input(
-    "target_tag",
-    "target_tags",
+LANGUAGE = Input(
+    "language",
+    "languages",
     "source",
-    lambda graph, text, given: with_tag(graph, text, tf.strings.regex_replace(given, *TAG_OF_NAME)),
+    lambda graph, text, given: with_language(graph, text, given),
     lambda codec: codec["source"].tags,
     "Target language",
     checked=lambda text, given: re.sub(*TAG_OF_NAME, given),
@@ -104,12 +115,13 @@ TERMS = Input(
         max(units(side), key=len, default="") for side in (text, prediction)
     ),
 )
-INPUTS = (PREFIX, TARGET_TAG, TERMS)
+INPUTS = (PREFIX, LANGUAGE, TERMS)
+OF_EARLIER_EXPORTS = (replace(LANGUAGE, name="target_tag"),)  # with this name in signatures
 
 
 def inputs_in(names: Container[str]) -> list[Input]:
     """The inputs among the names of a signature's inputs."""
-    return [kind for kind in INPUTS if kind.name in names]
+    return [kind for kind in (*INPUTS, *OF_EARLIER_EXPORTS) if kind.name in names]
 
 
 def columns_of(

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig, ModelConfig
+from tf_transformer.config.decode import REQUIRED
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.errors import InputError
 from tf_transformer.inference import attention_record
@@ -24,6 +25,7 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import in_parallel, parallel_batches, require_threads
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
+from tf_transformer.run.directions import needs_language
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import PAD_ID
@@ -228,8 +230,8 @@ class Predictor(ABC):
             prefixes: for each text, the beginning of its prediction, or "". A prefix that ends in
                 a space is followed by a new word.
             progress: function that is called after each batch.
-            **inputs: for each text, another input of `optional_inputs`, or "": `target_tags` are
-                tags like >>por<< for texts without a tag.
+            **inputs: for each text, another input of `optional_inputs`, or "": `languages` are
+                target languages like por, or their tags, for texts without a tag.
 
         Raises:
             InputError: for an input that this predictor does not take, or a wrong value.
@@ -257,7 +259,7 @@ class Predictor(ABC):
         """`n_best` of a call."""
 
     def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
-        """The texts with the inputs that belong to the source, such as `target_tags`.
+        """The texts with the inputs that belong to the source, such as `languages`.
 
         Methods without these inputs, such as `score`, take the result. Arguments and errors are
         those of a call.
@@ -335,9 +337,16 @@ class Predictor(ABC):
                 models. A stock TF Serving then needs --xla_cpu_compilation_enabled=true.
 
         Raises:
-            InputError: for `jit_compile` without a search.
+            InputError: for `jit_compile` without a search, or for a model of several target
+                languages without `DecodeConfig.target_tag`.
         """
         require_threads()
+        if self.config.target_tag == REQUIRED:  # a graph cannot raise errors for single texts
+            names = ", ".join(sorted(self.codec["source"].tags))
+            raise InputError(
+                f"the model has several target languages, {names}. Give target_tag: that of texts "
+                "which name none. Requests may choose each."
+            )
         write_saved_model(self.graph(jit_compile=True) if jit_compile else self._graph, path)
 
     def _in_parallel(
@@ -392,6 +401,8 @@ def load_predictor(run: Run, dtype: str = "float32") -> Predictor:
     if decode.split != "none" and not decode.split_language:
         language, *_ = direction_of(run.config) or [""]
         decode = replace(decode, split_language=language)
+    if needs_language(run.config, run.codec):
+        decode = replace(decode, target_tag=REQUIRED)
     return task.predictor(model, run.codec, decode).with_dtype(dtype)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -142,5 +143,10 @@ class SavedTranslator:
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}
-        outputs = self._model.signatures[signature](**inputs)
+        try:
+            outputs = self._model.signatures[signature](**inputs)
+        except tf.errors.InvalidArgumentError as error:
+            if not (refused := re.search("assertion failed: (.*)", error.message)):
+                raise
+            raise InputError(f"{self._path}: {refused[1]}") from error  # an unknown language
         return {name: output.numpy() for name, output in outputs.items()}

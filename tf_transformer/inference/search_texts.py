@@ -192,8 +192,8 @@ class SearchTexts(text_graph.TextGraph):
         if self.config.punctuation == "opus":
             for pattern, replacement in RULES:
                 text = tf.strings.regex_replace(text, pattern, replacement)
-        if self.config.target_tag:
-            text = with_tag(self, text, self.config.target_tag)
+        if self.config.default_tag:
+            text = with_tag(self, text, self.config.default_tag)
         return self.cut(self.codec["source"].encode(text))
 
     def encode_target(self, text: tf.Tensor) -> tuple[tf.RaggedTensor, tf.Tensor]:

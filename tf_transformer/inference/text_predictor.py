@@ -10,10 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.config.decode import REQUIRED
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference import predictor
-from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of
+from tf_transformer.inference.inputs import LANGUAGE, WITH_INPUTS, Input, as_texts, columns_of
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, SearchGraph
@@ -22,10 +23,10 @@ from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
-from tf_transformer.text.normalization import clean
+from tf_transformer.text.normalization import clean, is_blank
 from tf_transformer.text.sequences import shift_right
 from tf_transformer.text.special_ids import PAD_ID, UNK_ID
-from tf_transformer.text.target_tag import wrong_tag
+from tf_transformer.text.target_tag import split_tag, wrong_tag
 
 Pairs = Iterator[tuple[list[int], np.ndarray, np.ndarray]]
 """Batches of pairs of texts: indices of the pairs, source ids (B, S), target ids (B, T)."""
@@ -62,10 +63,8 @@ class TextPredictor(predictor.Predictor):
         self.excluded_ids = tuple(map(codec["target"].piece_to_id, config.excluded_tokens))
         if config.avoid_unknown:
             self.excluded_ids += (UNK_ID,)
-        if config.target_tag:
-            tags = codec["source"].tags
-            if config.target_tag not in tags:
-                raise InputError(_unknown_tag(config.target_tag, tags))
+        if config.default_tag and config.default_tag not in (tags := codec["source"].tags):
+            raise InputError(_unknown_tag(config.default_tag, tags))
         super().__init__(model, codec, config)
         graph = self._graph
         self.optional_inputs = graph.inputs
@@ -177,12 +176,22 @@ class TextPredictor(predictor.Predictor):
         """A row of each of `SearchGraph.strings` by name."""
         return dict(zip(self._graph.strings, strings, strict=True))
 
-    def _require_tags(self, texts: Sequence[str]) -> None:
-        """Raises an `InputError` for a text that starts with a wrong tag, if the model has tags."""
+    def _require_tags(self, texts: Sequence[str], languages: Sequence[str] = ()) -> None:
+        """Raises an `InputError` for a text with a wrong tag, or without a tag that it needs.
+
+        `languages` are given beside the texts, or not at all. A model without tags needs none.
+        """
         tags = self.codec["source"].tags
-        for text in texts if tags else ():
+        for text, language in itertools.zip_longest(texts if tags else (), languages, fillvalue=""):
             if (tag := wrong_tag(clean(text), tags)) is not None:
                 raise InputError(_unknown_tag(tag, tags))
+            has_tag = language or split_tag(text, tags)[0] or is_blank(text)
+            if self.config.target_tag == REQUIRED and not has_tag:
+                raise InputError(
+                    f"the model has several target languages, {', '.join(sorted(tags))}, and "
+                    f"{text!r:.60} has none. Give languages, one for each text, or target_tag, "
+                    "one for all."
+                )
 
     def joined(self, texts: Sequence[str], **inputs: Sequence[str] | None) -> list[str]:
         texts = as_texts(texts)
@@ -204,8 +213,8 @@ class TextPredictor(predictor.Predictor):
                         )
 
     def _read(self, call: predictor.Call) -> Prepared:
-        self._require_tags(call.texts)
         self._require_choices(call.given)
+        self._require_tags(call.texts, call.given.get(LANGUAGE.name, ()))
         if not call.given:
             return self._read_text(as_strings(call.texts))
         return self._read_given(*map(as_strings, (call.texts, *call.given.values())))

@@ -210,7 +210,7 @@ class Translator(TextPredictor):
         pieces = self.tokens(ids, field).pieces
         words = [*clean(text).split(), pieces[-1]]
         word_of = self.codec[field].word_of_pieces(text)
-        if field == "source" and self.config.target_tag:
+        if field == "source" and self.config.default_tag:
             has_tag = split_tag(text, self.codec["source"].tags)[0]
             word_of = word_of if has_tag else [0, *word_of]  # the search adds the tag
         word_of = word_of[: len(pieces) - 1]

@@ -17,6 +17,7 @@ MOVED = {
 }
 # Options that a file has together only if a run of an earlier version stored it.
 _STORED_DATA = {"corpora", "origin", "held_out", "bucket_width"}
+_CORPORA, _EPOCHS = ("corpora", "valid_corpora"), ("from_epoch", "until_epoch")
 # Options of training that are constants now, with their values.
 CONSTANTS: dict[str, dict[str, Any]] = {
     "data": {"shard_pairs": 250_000},
@@ -58,6 +59,9 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
         groups["model"] = with_record(model)
     if isinstance(data := groups.get("data"), Mapping) and data.keys() >= _STORED_DATA:
         groups["data"] = {"held_out_by": "source"} | dict(data)
+    if isinstance(data := groups.get("data"), Mapping):
+        lists = {name: _without_epochs(data[name]) for name in _CORPORA if data.get(name)}
+        groups["data"] = {**data, **lists}
     moved: dict[str, Any] = {}
     for group, names in MOVED.items():
         if isinstance(group_options := groups.get(group), Mapping):
@@ -72,6 +76,20 @@ def present_options(options: Mapping[str, Any], task: str, trains: bool = False)
     if isinstance(given, Mapping):
         own |= {name: value for name, value in given.items() if name != "name"}
     return groups | ({"task": own} if own else {})
+
+
+def _without_epochs(corpora: Any) -> Any:
+    """A list of corpora without the epochs that have them, in whose place are `train.stages`."""
+    if not isinstance(corpora, list) or not all(isinstance(x, Mapping) for x in corpora):
+        return corpora  # the check of types has the error
+    for corpus in corpora:
+        for name in _EPOCHS:
+            if corpus.get(name):
+                raise InputError(
+                    f"a corpus has no {name}. Write its epochs as stages of the training, such as "
+                    "train: {stages: [{updates: 20000}, {corpora: [clean.en-de], updates: 5000}]}."
+                )
+    return [{k: v for k, v in corpus.items() if k not in _EPOCHS} for corpus in corpora]
 
 
 def _require_constant(name: str, value: Any, constant: Any) -> None:

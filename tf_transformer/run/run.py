@@ -249,7 +249,7 @@ def _require_one_purpose(runs: Sequence[tuple[object, Config]], target_tag: str 
                 )
     known = [(name, run, way) for name, run in runs if (way := direction_of(run))]
     for (one, run, way), (another, _, other_way) in itertools.combinations(known, 2):
-        sides = 1 if run.decode.target_tag else 2  # a target tag decides the target language
+        sides = 1 if run.decode.default_tag else 2  # a target tag decides the target language
         if differ(way[:sides], other_way[:sides]):
             raise InputError(
                 f"the runs of an ensemble need one direction, but {one} translates from {way[0]} "

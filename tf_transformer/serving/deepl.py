@@ -7,10 +7,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.api import Api
 from tf_transformer.serving.formats import HTML_RULES, XML_RULES, Format, lines_of, markup
 from tf_transformer.serving.glossaries import MOST, Glossary, read_entries
-from tf_transformer.serving.languages import is_named, name_of
+from tf_transformer.serving.languages import name_of
 from tf_transformer.serving.requests import require, shown
 from tf_transformer.serving.translations import Translations
 
@@ -20,7 +21,7 @@ FORMALITIES = ("default", "prefer_more", "prefer_less")  # that a model without 
 
 
 class DeepL(Api):
-    """DeepL's API for one language pair, under /v2, and its glossaries under /v3, too."""
+    """DeepL's API under /v2, and its glossaries under /v3, too."""
 
     name = "deepl"
 
@@ -52,14 +53,18 @@ class DeepL(Api):
             require(not given.get(name), f"This server does not support {name}.")
         formality = given.get("formality") or "default"
         require(formality in FORMALITIES, f"The formality {shown(formality)} is not supported.")
-        self._require_languages(given)
+        direction = self._direction(given)
         texts = given.get("text")
         texts = [texts] if isinstance(texts, str) else texts
         texts = self.translations.limits.accept_texts(texts, "text")
-        named = given.get("glossary_id")
-        terms = self._glossary(named).tsv(texts) if named else ""
-        rows = await self.translations(texts, _format_of(given), terms=terms)
-        source = self.translations.source.upper()
+        terms = ""
+        if named := given.get("glossary_id"):
+            glossary = self._glossary(named)
+            message = f"The glossary is for {' to '.join(glossary.direction[:2])}."
+            require(glossary.direction == direction, message)
+            terms = glossary.tsv(texts)
+        rows = await self.translations(texts, direction, _format_of(given), terms=terms)
+        source = direction.source.upper()
         shows_count = str(given.get("show_billed_characters")).lower() in ("true", "1")
         return JSONResponse(
             {
@@ -72,15 +77,17 @@ class DeepL(Api):
         )
 
     async def languages(self, request: Request) -> Response:
-        """The source language, or with the type `target` the target language."""
+        """The source languages, or with the type `target` the target languages."""
         given = await self._read_with_key(request)
         kind = given.get("type", "source")
         require(
             kind in ("source", "target"), f"Expected source or target as type, got {shown(kind)}."
         )
-        code = self.translations.source if kind == "source" else self.translations.target
+        codes = self.translations.sources if kind == "source" else self.translations.targets
         formality = {"supports_formality": False} if kind == "target" else {}
-        return JSONResponse([{"language": code.upper(), "name": name_of(code), **formality}])
+        return JSONResponse(
+            [{"language": code.upper(), "name": name_of(code), **formality} for code in codes]
+        )
 
     async def usage(self, request: Request) -> Response:
         """The characters of texts since the start. There is no quota: the limit is large."""
@@ -89,15 +96,15 @@ class DeepL(Api):
         return JSONResponse({"character_count": count, "character_limit": 10**12})
 
     async def glossary_pairs(self, request: Request) -> Response:
-        """The language pair, if the model takes terms."""
+        """The language pairs, if the model takes terms."""
         await self._read_with_key(request)
-        pairs = [self._pair()] * self.translations.takes_terms
-        return JSONResponse({"supported_languages": pairs})
+        directions = self.translations.directions if self.translations.takes_terms else []
+        return JSONResponse({"supported_languages": list(map(_pair, directions))})
 
     async def list_glossaries(self, request: Request) -> Response:
         """All glossaries."""
         await self._read_with_key(request)
-        listed = [self._info(glossary) for glossary in self._glossaries.values()]
+        listed = list(map(_info, self._glossaries.values()))
         return JSONResponse({"glossaries": listed})
 
     async def create_glossary(self, request: Request) -> Response:
@@ -110,11 +117,11 @@ class DeepL(Api):
         require(isinstance(name, str) and bool(name), "A glossary needs a name.")
         is_one = isinstance(dictionaries, list) and [*map(type, dictionaries)] == [dict]
         require(is_one, "Expected one dictionary.")
-        self._require_languages(dictionaries[0])
+        direction = self._direction(dictionaries[0])
         called = self.translations.limits.accept_text(str(name), "The name")
-        glossary = Glossary(called, read_entries(dictionaries[0]))
+        glossary = Glossary(called, direction, read_entries(dictionaries[0]))
         self._glossaries[glossary.id] = glossary
-        return JSONResponse(self._info(glossary), 201)
+        return JSONResponse(_info(glossary), 201)
 
     async def glossary(self, request: Request) -> Response:
         """A glossary without its entries; or deletes it."""
@@ -123,15 +130,16 @@ class DeepL(Api):
         if request.method == "DELETE":
             del self._glossaries[glossary.id]
             return Response(status_code=204)
-        return JSONResponse(self._info(glossary))
+        return JSONResponse(_info(glossary))
 
     async def entries(self, request: Request) -> Response:
         """The entries of a glossary as TSV; in version 3 inside of JSON."""
         await self._read_with_key(request)
-        entries = self._glossary(request.path_params["id"]).tsv()
+        glossary = self._glossary(request.path_params["id"])
+        entries = glossary.tsv()
         if request.scope["root_path"] == "/v2":
             return Response(entries, media_type="text/tab-separated-values")
-        dictionary = {**self._pair(), "entries": entries, "entries_format": "tsv"}
+        dictionary = {**_pair(glossary.direction), "entries": entries, "entries_format": "tsv"}
         return JSONResponse({"dictionaries": [dictionary]})
 
     async def _read_with_key(self, request: Request) -> dict[str, Any]:
@@ -148,23 +156,21 @@ class DeepL(Api):
             raise HTTPException(404, f"There is no glossary {shown(name)}.")
         return glossary
 
-    def _pair(self) -> dict[str, str]:
-        source, target = self.translations.source.lower(), self.translations.target.lower()
-        return {"source_lang": source, "target_lang": target}
+    def _direction(self, given: dict[str, Any]) -> Direction:
+        """The direction that a request names. The source may be missing."""
+        source, target = given.get("source_lang") or None, given.get("target_lang") or ""
+        return self.translations.direction(source, target, ("source_lang", "target_lang"))
 
-    def _info(self, glossary: Glossary) -> dict[str, Any]:
-        """What clients of both versions read."""
-        head = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
-        dictionary = {**self._pair(), "entry_count": len(glossary.entries)}
-        return head | dictionary | {"creation_time": glossary.created, "dictionaries": [dictionary]}
 
-    def _require_languages(self, given: dict[str, Any]) -> None:
-        """Refuses another language pair than the model's. The source may be missing."""
-        pair = {"source_lang": self.translations.source, "target_lang": self.translations.target}
-        for name, code in pair.items():
-            value = given.get(name) or (code if name == "source_lang" else "")
-            is_known = isinstance(value, str) and is_named(code, value)
-            require(is_known, f"Value for '{name}' not supported; this model has {code.upper()}.")
+def _pair(direction: Direction) -> dict[str, str]:
+    return {"source_lang": direction.source.lower(), "target_lang": direction.target.lower()}
+
+
+def _info(glossary: Glossary) -> dict[str, Any]:
+    """What clients of both versions read."""
+    head = {"glossary_id": glossary.id, "name": glossary.name, "ready": True}
+    dictionary = {**_pair(glossary.direction), "entry_count": len(glossary.entries)}
+    return head | dictionary | {"creation_time": glossary.created, "dictionaries": [dictionary]}
 
 
 def _format_of(given: dict[str, Any]) -> Format:

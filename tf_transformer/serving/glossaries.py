@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.exceptions import HTTPException
 
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.requests import require, shown
 from tf_transformer.text.normalization import well_formed
 
@@ -22,6 +23,7 @@ class Glossary:
     """Phrases with their translations, and the time of its making."""
 
     name: str
+    direction: Direction
     entries: Mapping[str, str]  # translations by phrase
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     created: str = field(default_factory=lambda: f"{datetime.datetime.now(datetime.UTC):{_TIME}}")
@@ -30,7 +32,8 @@ class Glossary:
         r"""The entries, or only those that may occur in texts, as a line each.
 
         Example:
-            >>> glossary = Glossary("cars", {"car park": "Parkplatz", "cat": "Katze"})
+            >>> pair = Direction("en", "de")
+        >>> glossary = Glossary("cars", pair, {"car park": "Parkplatz", "cat": "Katze"})
             >>> glossary.tsv(["The Car  Park"])
             'car park\tParkplatz'
         """

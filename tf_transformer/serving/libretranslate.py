@@ -7,16 +7,17 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.api import Api
 from tf_transformer.serving.formats import HTML, lines_of
-from tf_transformer.serving.languages import is_named, name_of
+from tf_transformer.serving.languages import name_of
 from tf_transformer.serving.requests import require, shown
 
 AUTO = "auto"  # a source that the client does not know
 
 
 class LibreTranslate(Api):
-    """LibreTranslate's API for one language pair."""
+    """LibreTranslate's API."""
 
     name = "libretranslate"
 
@@ -37,19 +38,19 @@ class LibreTranslate(Api):
         """Translates `q`, a text or a list of texts."""
         given = await self.read(request)
         self.translations.require_key(given.get("api_key"), status=403)
-        source, texts = self._read_languages(given), given.get("q")
+        direction, texts = self._read_direction(given), given.get("q")
         is_list = isinstance(texts, list)
         texts = self.translations.limits.accept_texts(texts if is_list else [texts], "q")
         kind = given.get("format") or "text"
         require(kind in ("text", "html"), f"The format {shown(kind)} is not supported.")
         most = _whole_number(given, "alternatives")
         form, count = (lines_of, 1 + most) if kind == "text" else (HTML, 1)
-        translations = await self.translations(texts, form, count)
+        translations = await self.translations(texts, direction, form, count)
         columns: dict[str, list[Any]] = {
             "translatedText": [translation.texts[0] for translation in translations]
         }
-        if source == AUTO:  # without a detector
-            language = {"confidence": 0.0, "language": self.translations.source}
+        if given["source"] == AUTO:  # without a detector
+            language = {"confidence": 0.0, "language": direction.source}
             columns["detectedLanguage"] = [language] * len(texts)
         if most:
             columns["alternatives"] = [translation.texts[1:] for translation in translations]
@@ -60,9 +61,12 @@ class LibreTranslate(Api):
         raise HTTPException(501, "This server has no language detector.")
 
     async def languages(self, request: Request) -> Response:
-        """The languages of the model."""
-        source, target = self.translations.source, self.translations.target
-        targets = {source: [target]} | ({target: []} if source != target else {})
+        """The languages of the model, each with its targets."""
+        directions, known = self.translations.directions, self.translations
+        targets = {
+            code: [x.target for x in directions if x.source == code]
+            for code in dict.fromkeys([*known.sources, *known.targets])
+        }
         return JSONResponse(
             [
                 {"code": code, "name": name_of(code), "targets": listed}
@@ -72,7 +76,8 @@ class LibreTranslate(Api):
 
     async def settings(self, request: Request) -> Response:
         """The settings of a page for users."""
-        pair = {"source": self.translations.source, "target": self.translations.target}
+        source, target, _ = self.translations.directions[0]
+        pair = {"source": source, "target": target}
         return JSONResponse(
             {
                 "charLimit": self.translations.limits.characters,
@@ -86,16 +91,12 @@ class LibreTranslate(Api):
             }
         )
 
-    def _read_languages(self, given: dict[str, Any]) -> str:
-        """The source as the request names it; refuses another pair than the model's."""
-        pair = {"source": self.translations.source, "target": self.translations.target}
-        for name, code in pair.items():
-            value = given.get(name)
-            require(bool(value), f"Invalid request: missing {name} parameter")
-            is_known = isinstance(value, str) and is_named(code, value)
-            is_known |= name == "source" and value == AUTO
-            require(is_known, f"{shown(value)} is not supported as {name}; this model has {code}.")
-        return given["source"]
+    def _read_direction(self, given: dict[str, Any]) -> Direction:
+        """The direction that the request names."""
+        for name in ("source", "target"):
+            require(bool(given.get(name)), f"Invalid request: missing {name} parameter")
+        source = None if given["source"] == AUTO else given["source"]
+        return self.translations.direction(source, given["target"])
 
 
 def _whole_number(given: dict[str, Any], name: str) -> int:

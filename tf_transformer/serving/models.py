@@ -16,18 +16,21 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.config.decode import REQUIRED
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
-from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
+from tf_transformer.inference.inputs import LANGUAGE, WITH_INPUTS, Input, inputs_in
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_unseen
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
-from tf_transformer.run.run import Run, direction_of
+from tf_transformer.run.directions import Direction, directions_of
+from tf_transformer.run.run import Run
 from tf_transformer.tasks import load_predictor
 from tf_transformer.text.kept_spans import COMMON
+from tf_transformer.text.target_tag import split_tag
 
 CARD = "README.md"  # in the folder of a run
 CACHED_SEARCHES = 8  # each is a traced graph
@@ -53,6 +56,7 @@ class Field(NamedTuple):
     plural: str  # the argument of a predictor
     choices: Sequence[str]  # (): any text
     has_lines: bool = False  # whether a text may have several lines
+    is_needed: bool = False  # whether each text needs one
 
 
 def fields_of(inputs: Iterable[Input], codec: Any = None) -> dict[str, Field]:
@@ -78,7 +82,7 @@ class TextModel(ABC):
     """A model behind a server, from texts to predictions; by default from texts alone."""
 
     name: str  # for users
-    languages: Sequence[str] = ()  # codes of source and target, like en and de; (): unknown
+    directions: Sequence[Direction] = ()  # (): unknown
     limits: str = ""  # what the model is not good at, in one line; "": nothing is known
     controls: Mapping[str, Control] = {}  # the controls of the search by name
     fields: Mapping[str, Field] = {}  # the fields of inputs beside each text by name
@@ -86,6 +90,11 @@ class TextModel(ABC):
     example: str = "a"  # an input for the first call, which traces the graphs
     can_align: bool = False  # whether `align` works
     keeps_tags: bool = True  # whether translations have the tags of their texts, as far as is known
+
+    @property
+    def languages(self) -> Sequence[str]:
+        """Codes of source and target, like en and de; (): unknown, or several directions."""
+        return self.directions[0][:2] if len(self.directions) == 1 else ()
 
     @abstractmethod
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:
@@ -125,16 +134,22 @@ class RunModel(TextModel):
     def __init__(self, run: Run, dtype: str = "float32"):
         folder = run.folder
         self.name = os.path.basename(os.path.abspath(folder.path))
-        self.languages = direction_of(run.config)
+        self.directions = directions_of(run)
         self.limits = first_limit(folder.path / CARD)
-        texts = folder.load_samples() if folder.samples.is_file() else []
-        self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         self._predictor: Any = load_predictor(run, dtype)
         self._document_options = run.document_options()
         self.can_align = hasattr(self._predictor, "align")
         self.keeps_tags = has_tags(self._predictor.config.keep)
         self.example = "\t".join("a" * getattr(self._predictor.model, "texts", 1))
         self.fields = fields_of(self._predictor.optional_inputs, self._predictor.codec)
+        texts = folder.load_samples() if folder.samples.is_file() else []
+        if field := self.fields.get(LANGUAGE.name):
+            texts = [split_tag(text, field.choices)[1] for text in texts]
+            self.example = f"{field.choices[0]} {self.example}"
+            is_needed = self._predictor.config.target_tag == REQUIRED
+            field = field._replace(is_needed=is_needed)
+            self.fields = {**self.fields, LANGUAGE.name: field}
+        self.samples = [text for text in texts if 20 < len(text) < 80][:3]
         if isinstance(self._predictor, TextPredictor):
             config = self._predictor.config
             beam, penalty = config.beam_size, config.length_penalty
@@ -212,9 +227,11 @@ class SavedModel(TextModel):
     def __init__(self, path: str | os.PathLike):
         self.name = str(path)
         self._translator = SavedTranslator(path)
-        languages = self._translator.metadata.get("languages", {}).values()
-        self.languages = tuple(languages) if languages and all(languages) else ()
-        self.keeps_tags = has_tags(self._translator.metadata.get("decoding", {}).get("keep", ()))
+        metadata = self._translator.metadata
+        languages = metadata.get("languages", {}).values()  # earlier versions wrote them alone
+        known = [tuple(languages)] if languages and all(languages) else []
+        self.directions = [Direction(*row) for row in metadata.get("directions", known)]
+        self.keeps_tags = has_tags(metadata.get("decoding", {}).get("keep", ()))
         self.fields = fields_of(self._translator.optional_inputs)
 
     def n_best(self, texts: Sequence[str], options: Options) -> NBest:

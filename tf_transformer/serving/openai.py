@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.api import Api
 from tf_transformer.serving.requests import require, shown
 
@@ -42,8 +43,9 @@ class OpenAi(Api):
         given = await self.read(request)
         n = given.get("n")
         require(n in (None, 1), f"This server gives one choice; got {shown(n)} as n.")
+        direction = self._direction(given.get("model"))
         text = self.translations.limits.accept_text(text_of(given.get("messages")), "The message")
-        (translation,) = await self.translations([text])
+        (translation,) = await self.translations([text], direction)
         answer = {"role": "assistant", "content": translation.texts[0]}
         end = "stop" if translation.complete else "length"
         head = {
@@ -57,11 +59,31 @@ class OpenAi(Api):
         return JSONResponse(head | {"object": "chat.completion", "choices": [choice]})
 
     async def models(self, request: Request) -> Response:
-        """The model."""
+        """The model; or one for each target language, such as mine:de."""
         self._require_key(request)
-        model = {"id": self.translations.model.name, "object": "model"}
-        listed = model | {"created": 0, "owned_by": "tf_transformer"}
-        return JSONResponse({"object": "list", "data": [listed]})
+        model = {"object": "model", "created": 0, "owned_by": "tf_transformer"}
+        listed = [{"id": name, **model} for name in self._models()]
+        return JSONResponse({"object": "list", "data": listed})
+
+    def _models(self) -> dict[str, Direction]:
+        """The first direction into each target language, by the name of its model."""
+        name, targets = self.translations.model.name, self.translations.targets
+        first = {
+            direction.target: direction for direction in reversed(self.translations.directions)
+        }
+        if len(targets) == 1:
+            return {name: first[targets[0]]}
+        return {f"{name}:{target}": first[target] for target in targets}
+
+    def _direction(self, model: Any) -> Direction:
+        """The direction of the model that a request names. A single one may have any name."""
+        models = self._models()
+        if len(models) == 1:
+            return next(iter(models.values()))
+        is_known = isinstance(model, str) and model in models
+        listed = ", ".join(models)
+        require(is_known, f"There is no model {shown(model)}; this server has {listed}.", 404)
+        return models[model]
 
     def _require_key(self, request: Request) -> None:
         header = request.headers.get("authorization", "")

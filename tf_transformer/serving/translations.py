@@ -7,17 +7,20 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from typing import NamedTuple
 
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 
 from tf_transformer.files.writing import one_line
+from tf_transformer.inference.inputs import LANGUAGE, TERMS
 from tf_transformer.inference.predictor import Prediction
+from tf_transformer.run.directions import Direction
 from tf_transformer.serving.batches import Batches
 from tf_transformer.serving.formats import KEEP_TAGS, Divided, Format, lines_of
+from tf_transformer.serving.languages import is_named, short
 from tf_transformer.serving.metrics import Metrics
 from tf_transformer.serving.models import TextModel
-from tf_transformer.serving.requests import Limits, require, run
+from tf_transformer.serving.requests import Limits, require, run, shown
 from tf_transformer.text.normalization import well_formed
 
-TERMS = "terms"  # the name of the field of terms
 CALL = 128  # parts of a text that are queued at once; other requests come between
 
 
@@ -33,7 +36,7 @@ class Translations:
 
     Args:
         model: the model.
-        languages: codes of the source and the target language.
+        directions: the directions that requests may choose, at least one.
         limits: limits of requests.
         capacity: number of lines of text that may wait.
         keys: keys of which a request must have one; empty: requests need none.
@@ -42,13 +45,15 @@ class Translations:
     def __init__(
         self,
         model: TextModel,
-        languages: Sequence[str],
+        directions: Sequence[Direction],
         limits: Limits,
         capacity: int = 2048,
         keys: Collection[str] = (),
     ):
         self.model, self.limits, self._keys = model, limits, keys
-        self.source, self.target = languages
+        self.directions = [
+            Direction(short(source), short(target), tag) for source, target, tag in directions
+        ]
         self.batches = Batches(capacity=capacity)
         self.character_count = 0  # of all texts
         self.metrics = Metrics(lambda: self.batches.queued)
@@ -65,9 +70,38 @@ class Translations:
         return bool(self._keys)
 
     @property
+    def sources(self) -> list[str]:
+        """The codes of the source languages."""
+        return list(dict.fromkeys(direction.source for direction in self.directions))
+
+    @property
+    def targets(self) -> list[str]:
+        """The codes of the target languages."""
+        return list(dict.fromkeys(direction.target for direction in self.directions))
+
+    def direction(
+        self, source: object, target: object, names: Sequence[str] = ("source", "target")
+    ) -> Direction:
+        """The direction that codes name; refuses others. The source None is any source.
+
+        `names` are those of both codes in the request.
+        """
+        given = (source, target)
+        for name, code, known in zip(names, given, (self.sources, self.targets), strict=True):
+            is_known = code is None or any(is_named(x, code) for x in known)
+            listed = ", ".join(known)
+            require(is_known, f"{shown(code)} is not supported as {name}; this model has {listed}.")
+        for direction in self.directions:
+            pairs = zip(direction, given, strict=False)
+            if all(code is None or is_named(known, code) for known, code in pairs):
+                return direction
+        message = f"This model does not translate from {shown(source)} to {shown(target)}."
+        raise HTTPException(400, message)
+
+    @property
     def takes_terms(self) -> bool:
         """Whether the model takes terms: phrases with translations that they must get."""
-        return TERMS in self.model.fields
+        return TERMS.name in self.model.fields
 
     def require_key(self, given: object, status: int) -> None:
         """Refuses a request with a key that is not known, if requests need one."""
@@ -76,7 +110,12 @@ class Translations:
         require(any(are_equal) or not self.needs_key, "The API key is missing or wrong.", status)
 
     async def __call__(
-        self, texts: Sequence[str], form: Format = lines_of, count: int = 1, terms: str = ""
+        self,
+        texts: Sequence[str],
+        direction: Direction,
+        form: Format = lines_of,
+        count: int = 1,
+        terms: str = "",
     ) -> list[Translation]:
         """The translations of texts in a format, at most `count` of each, part by part.
 
@@ -85,7 +124,8 @@ class Translations:
         """
         message = f"This translator keeps no tags. {KEEP_TAGS}"
         require(form is lines_of or self.model.keeps_tags, message)
-        options = ((TERMS, terms),) if terms else ()
+        given = {LANGUAGE.name: direction.tag, TERMS.name: terms}
+        options = tuple((name, value) for name, value in given.items() if value)
         divided = list(map(form, texts))
         parts = [part for text in divided for part in text.parts]
         most = self.batches.capacity

@@ -37,6 +37,7 @@ from tf_transformer.machine.programs import run_program
 from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.training.setup import Execution, make_updater, possible_executions
+from tf_transformer.training.stages import longest, stages_of
 
 # Floating-point operations of about 40 minutes on two cores. Measurements take 1 or 2 minutes.
 LONG_TRAINING = 4e14
@@ -67,8 +68,8 @@ def choose_execution(run: Run, batches: BatchSampler) -> Execution:
 
 
 def number_of_updates(train: TrainConfig, batches: BatchSampler) -> int:
-    """The number of updates of a whole training run."""
-    return train.steps or batches.updates(train.accumulate, train.epochs)
+    """The number of updates of a whole training run, whose stages are as long as the first."""
+    return sum(longest(stage, batches, train) for stage in stages_of(train))
 
 
 def _is_long(run: Run, batches: BatchSampler) -> bool:

@@ -17,6 +17,7 @@ from tf_transformer.run import weights
 from tf_transformer.run.earlier import earlier_order
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.training.early_stopping import EarlyStopping
+from tf_transformer.training.stages import Stages
 from tf_transformer.training.update import Updater
 
 
@@ -24,9 +25,9 @@ class Checkpoints:
     """Writes and restores the checkpoints of a training run.
 
     `checkpoints/resume` holds one checkpoint with everything that the next update depends on:
-    weights, optimizer (its counts determine the next batch), averages, random states and the best
-    score. `checkpoints/` holds the weights of the newest validation intervals. `checkpoints/best`
-    holds the weights with the best score.
+    weights, optimizer (its counts determine the next batch), averages, random states, the best
+    score and the stages that have begun. `checkpoints/` holds the weights of the newest validation
+    intervals. `checkpoints/best` holds the weights with the best score.
 
     The data of a checkpoint is on disk before one rename makes the checkpoint the latest. The
     previous checkpoint is deleted after the rename. The weights of an interval are written before
@@ -35,7 +36,12 @@ class Checkpoints:
     """
 
     def __init__(
-        self, folder: RunFolder, updater: Updater, early_stopping: EarlyStopping, keep: int
+        self,
+        folder: RunFolder,
+        updater: Updater,
+        early_stopping: EarlyStopping,
+        keep: int,
+        stages: Stages,
     ):
         self._updater = updater
         self._parts = {
@@ -50,6 +56,8 @@ class Checkpoints:
                 "metric": early_stopping.metric_name,
             },
         }
+        if stages.state:
+            self._parts["stages"] = stages.state
         self._starting = folder.starting
         for place in (folder.checkpoints, folder.best, folder.resume):
             weights.checkpoints_in(place)  # checks; a manager would read a broken list as empty

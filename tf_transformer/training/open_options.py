@@ -48,7 +48,10 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
         return _with_options(run, fixed)
     in_config = run.config.rules  # without short forms, which no configuration keeps
     kept = [name for name in given if name.startswith(GROUPS) and name in in_config]
-    choice = defaults.choose(size, run.config.values(kept) | fixed)
+    values = run.config.values(kept) | fixed
+    if run.config.train.stages:  # which have updates of their own
+        values["train.steps"] = 0
+    choice = defaults.choose(size, values)
     for line in choice.reasons:
         tqdm.write(line)
     return _with_options(run, choice.values | fixed)

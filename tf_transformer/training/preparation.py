@@ -11,6 +11,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, Corpus, DataConfig
+from tf_transformer.config.train import Stage
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
 from tf_transformer.data.batch_sampler import Augment, BatchSampler
@@ -23,12 +24,14 @@ from tf_transformer.data.tokens import Encoder
 from tf_transformer.data.training_keys import keys_of, stored_keys
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
+from tf_transformer.run.directions import needs_language
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, reading_codec
 from tf_transformer.text.seen_words import seen_words
 from tf_transformer.training.open_options import require_same_options
+from tf_transformer.training.stages import stages_of
 from tf_transformer.training.strategy import (
     broadcast,
     is_chief,
@@ -47,10 +50,15 @@ class TrainingData(NamedTuple):
     """The data of a training run."""
 
     codec: Codec
-    train: BatchSampler
+    texts: Sequence[BatchSampler]  # of each stage of the training
     valid: Mapping[str, BatchSampler]  # by the name of their corpus, "" for a single one
     scored: TestSet  # the validation examples that are predicted and scored
     scored_corpora: Sequence[str]  # the corpus of each of them
+
+    @property
+    def train(self) -> BatchSampler:
+        """The text of the first stage."""
+        return self.texts[0]
 
 
 def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None) -> TrainingData:
@@ -79,12 +87,16 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
 
 def _divided(data: TrainingData, config: Config, strategy: tf.distribute.Strategy) -> TrainingData:
     """The data of one of several workers: its own shards of a prepared text, if each has some."""
-    store, workers = data.train.store, num_workers(strategy)
-    divides = config.data.prepared and not store.epochs_differ
-    if not divides or not 1 < workers <= store.num_shards():
-        return data
+    worker, workers = worker_number(strategy), num_workers(strategy)
     agree = functools.partial(smallest, strategy)
-    return data._replace(train=data.train.of_worker(worker_number(strategy), workers, agree))
+
+    def of_worker(text: BatchSampler) -> BatchSampler:
+        divides = config.data.prepared and not text.store.epochs_differ
+        if not divides or not 1 < workers <= text.store.num_shards():
+            return text
+        return text.of_worker(worker, workers, agree)
+
+    return data._replace(texts=list(map(of_worker, data.texts)))
 
 
 def _is_pair(task: Task) -> bool:
@@ -99,7 +111,7 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
-    elif data.clean and not _is_pair(task):
+    elif (data.clean or any(x.clean for x in data.corpora)) and not _is_pair(task):
         option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
         kind, rate = next(item for item in asdict(data.augment).items() if item[1])
@@ -111,6 +123,18 @@ def _require_options_of(task: Task, config: Config) -> None:
         expected = f"Expected shared for {name}, which has one vocabulary."
     if option:
         raise InputError(f"data.{option} is for translation. {expected}")
+    names = corpora.labels(corpora.training_corpora(data))
+    if unknown := {x for stage in config.train.stages for x in stage.corpora} - {*names}:
+        raise InputError(
+            f"train.stages: there is no corpus {min(unknown)!r}; the corpora are "
+            f"{', '.join(names)}."
+        )
+    unused = {*names} - {x for stage in stages_of(config.train) for x in stage.corpora or names}
+    if unused:
+        raise InputError(
+            f"no stage of train.stages has the corpus {min(unused)!r}. Name it in a stage, or "
+            "leave it out of data.corpora."
+        )
 
 
 def require_trainable(run: Run) -> None:
@@ -210,7 +234,7 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     config, data, codec = run.config, run.config.data, run.codec
-    rules = config.decode.punctuation, config.decode.target_tag
+    rules = config.decode.punctuation, config.decode.default_tag
     reader = reading_codec(codec, task.source, *rules)
     encoder = Encoder(
         functools.partial(task.encode_examples, codec=reader, max_length=data.max_length),
@@ -227,28 +251,36 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
             warn=lambda doubt: tqdm.write(f"warning: {name}: {doubt}", file=sys.stderr),
         )
 
-    def sampler(text: TokenStore | Mixture, augment: Augment | None = None) -> BatchSampler:
+    def sampler(
+        text: TokenStore | Mixture, augment: Augment | None = None, stage: int = 0
+    ) -> BatchSampler:
         return BatchSampler(
-            *(text, data.batch_tokens, data.bucket_width, config.train.seed, augment),
+            *(text, data.batch_tokens, data.bucket_width, config.train.seed + stage, augment),
             keeps_budget=bool(data.augment),
         )
 
-    text: TokenStore | Mixture
-    if splits.train.parts:
-        components = [
-            Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.plan)
-            for x in splits.train.parts
-        ]
-        text = Mixture(components, SHARD_PAIRS, config.train.seed, data.temperature)
+    components = [
+        Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.weight)
+        for x in splits.train.parts
+    ]
+    stages, augment = stages_of(config.train), _augment(config, task, reader)
+    if components:
+        stores: list[Mixture | TokenStore] = [_mixture(components, x, config) for x in stages]
     else:
-        text = store("training", splits.train, data.prepared)
+        stores = [store("training", splits.train, data.prepared)] * len(stages)
+    texts = [sampler(text, augment, number) for number, text in enumerate(stores)]
     valid = {
         name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))
         for name, part in splits.valid.by_corpus().items()
         if len(part)
     }
-    train = sampler(text, _augment(config, task, reader))
-    return TrainingData(codec, train, valid, *_scored(run, task, splits.valid))
+    return TrainingData(codec, texts, valid, *_scored(run, task, splits.valid))
+
+
+def _mixture(components: Sequence[Component], stage: Stage, config: Config) -> Mixture:
+    """The corpora of a stage."""
+    chosen = [x for x in components if not stage.corpora or x.name in stage.corpora]
+    return Mixture(chosen, SHARD_PAIRS, config.train.seed, config.data.temperature)
 
 
 def _scored(run: Run, task: Task, valid: Examples) -> tuple[TestSet, list[str]]:
@@ -281,6 +313,11 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     else:
         codec = task.train_codec(_changed(stream, config), config)
     _require_tags(stream.tags, codec, task, config)
+    if config.train.export_best and needs_language(config, codec):
+        raise InputError(
+            "train.export_best needs decode.target_tag: the language of texts that name none, for "
+            f"example {min(codec[task.source].tags)}."
+        )
     knows_others = bool(run.origin) == bool(before) and not config.data.prepared
     if _is_pair(task) and knows_others:  # else some words are not known
         sources = (texts[stream.fields.index(task.source)] for texts in _changed(stream, config))
@@ -325,7 +362,9 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     return lambda number, examples: dropout(number, text(number, examples))
 
 
-def with_trained_length(run: Run, store: TokenStore | Mixture | OwnShards, resumes: bool) -> Config:
+def with_trained_length(
+    run: Run, stores: Sequence[TokenStore | Mixture | OwnShards], resumes: bool
+) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays
@@ -334,8 +373,9 @@ def with_trained_length(run: Run, store: TokenStore | Mixture | OwnShards, resum
     decode = run.config.decode
     before = run.folder.load_config() if resumes else run.origin and run.origin.config
     known = before.decode.trained_source_length if before else 0
-    if "source" not in store.names or (before and not known):
+    if "source" not in stores[0].names or (before and not known):
         return run.config
-    longest = store.longest("source") if store.is_complete else run.config.data.max_length
-    longest = max(longest, known, decode.trained_source_length)
+    most = run.config.data.max_length
+    lengths = [store.longest("source") if store.is_complete else most for store in stores]
+    longest = max(*lengths, known, decode.trained_source_length)
     return replace(run.config, decode=replace(decode, trained_source_length=longest))

@@ -6,12 +6,12 @@ The log goes to metrics.jsonl, TensorBoard and the terminal.
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 from tqdm import tqdm
 
-from tf_transformer.data.batch_sampler import BatchSampler
+from tf_transformer.data.mixture import Exposure
 from tf_transformer.errors import InputError
 from tf_transformer.files.aligned import table
 from tf_transformer.files.reading import literal
@@ -156,8 +156,8 @@ def _of_corpora(metrics: Mapping[str, float]) -> str:
     return table(rows)
 
 
-def exposure_plan(text: BatchSampler, batches: int) -> str:
-    """How often a training run of so many batches will see each of several corpora, as a table."""
+def exposure_plan(corpora: Sequence[Exposure]) -> str:
+    """How often a training run will see each of several corpora, as a table."""
     return table(
         {
             corpus.name: {
@@ -167,7 +167,7 @@ def exposure_plan(text: BatchSampler, batches: int) -> str:
                 "will see": f"{corpus.seen:,.0f}",
                 "per distinct pair": f"{corpus.per_pair:.1f}",
             }
-            for corpus in text.exposure(batches)
+            for corpus in corpora
         }
     )
 

@@ -25,7 +25,7 @@ from tf_transformer.run.run import Run
 from tf_transformer.tasks.metrics import gain
 from tf_transformer.tasks.task import Task
 from tf_transformer.training import strategy as workers
-from tf_transformer.training.autotuning import choose_execution, number_of_updates
+from tf_transformer.training.autotuning import choose_execution
 from tf_transformer.training.checkpoint import Checkpoints
 from tf_transformer.training.divergence import DivergenceCheck
 from tf_transformer.training.early_stopping import EarlyStopping, choose_metric, requested_metrics
@@ -33,6 +33,7 @@ from tf_transformer.training.interruption import InterruptionError, StopRequest
 from tf_transformer.training.preparation import TrainingData, prepare, with_trained_length
 from tf_transformer.training.reports import MetricsLog, TrainingProgress, exposure_plan
 from tf_transformer.training.setup import initialize, make_updater, possible_executions
+from tf_transformer.training.stages import Stages
 from tf_transformer.training.strategy import replica_batches
 from tf_transformer.training.update import Updater
 from tf_transformer.training.validation import Samples, Validation
@@ -127,17 +128,19 @@ def _train(
     if run.origin and (config.train.lora or not resumes):
         is_trained = initialize(updater.model, config, run.origin) and not resumes
     stopping = EarlyStopping(choose_metric(config.train, task, data.scored.references, resumes))
-    checkpoints = Checkpoints(folder, updater, stopping, config.train.keep_checkpoints)
+    stages = Stages(config.train, data.texts)
+    checkpoints = Checkpoints(folder, updater, stopping, config.train.keep_checkpoints, stages)
     checkpoints.resume()
     metric = task.metric(stopping.metric)
     validation = Validation(task, updater, data, config.decode.greedy, strategy, metric)
     divergence = DivergenceCheck(updater, checkpoints, data.codec.size(task.labels))
     trainer = _Trainer(
-        config, data, updater, validation, divergence, stopping, checkpoints, on_best
+        config, data, stages, updater, validation, divergence, stopping, checkpoints, on_best
     )
     if workers.is_chief(strategy):
         # With new values of options that may change, now that the resume succeeded.
-        folder.save_config(with_trained_length(run, data.train.store, resumes))
+        stores = [text.store for text in data.texts]
+        folder.save_config(with_trained_length(run, stores, resumes))
     with StopRequest() as stop:
         try:
             return trainer.run(folder, stop, is_trained)
@@ -179,6 +182,7 @@ class _Trainer:
 
     config: Config
     data: TrainingData
+    stages: Stages
     updater: Updater
     validation: Validation
     divergence: DivergenceCheck
@@ -193,9 +197,7 @@ class _Trainer:
         """
         start, done = time.perf_counter(), self.updater.next_batch
         # Differs from the paper: checkpoints by number of updates; the paper's every 10 minutes.
-        train = self.config.train
-        interval = train.validate_every or self.data.train.updates(train.accumulate)
-        steps = number_of_updates(train, self.data.train)
+        steps = self.stages.parts()[-1].end
         metrics: dict[str, float] = {}
         log = None
         if self._is_chief:
@@ -204,18 +206,10 @@ class _Trainer:
             self._report_best()
         if is_trained:
             self._validate_origin(log)
-        strategy, sampler, size = self.validation.strategy, self.data.train, train.accumulate
-        later = functools.partial(sampler.batches, done * size)
-        progress = TrainingProgress(steps, done, shown=self._is_chief)
-        own = isinstance(sampler.store, OwnShards)
-        given = replica_batches(strategy, sampler.names, later, size, own)
-        with given as batches, progress as bar:
-            while self.updater.next_batch < steps and not self._stops_early():
-                position = self.updater.next_batch
-                until = min(steps, position - position % interval + interval)
-                seconds = self._train(batches, until, bar, stop)
-                metrics = self._end_interval(-(-until // interval), seconds, log)
-                bar.end_interval(metrics)
+        with TrainingProgress(steps, done, shown=self._is_chief) as bar:
+            metrics = self._run_stage(bar, stop, log)
+            while self.stages.next(self.updater.next_batch, self.early_stopping):
+                metrics = self._run_stage(bar, stop, log) or metrics
         return Result(
             updates=self.updater.updates,
             skipped=self.updater.next_batch - self.updater.updates,
@@ -224,23 +218,35 @@ class _Trainer:
             best=gain(self.validation.metric, float(self.early_stopping.best.numpy())),
             best_update=self.early_stopping.best_at,
             start=next((row.get(self._metric) for row in folder.load_metrics(0)), None),
-            stopped_early=self.updater.next_batch < steps,
+            stopped_early=self.updater.next_batch < self.stages.present.end,
             seconds=time.perf_counter() - start,
         )
 
-    def _stops_early(self) -> bool:
-        """Whether the scores have stopped improving, after a whole pass over the text."""
-        train, text = self.config.train, self.data.train
-        if not self.early_stopping.should_stop(train.patience):
-            return False
-        return self.updater.next_batch >= text.updates(train.accumulate, text.store.whole_pass)
+    def _run_stage(
+        self, bar: TrainingProgress, stop: StopRequest, log: MetricsLog | None
+    ) -> dict[str, float]:
+        """Trains to the end of the present stage; returns the metrics of its last interval."""
+        (text, first, end), train = self.stages.present, self.config.train
+        interval = train.validate_every or text.updates(train.accumulate)
+        size, metrics = train.accumulate, dict[str, float]()
+        later = functools.partial(text.batches, (self.updater.next_batch - first) * size)
+        own = isinstance(text.store, OwnShards)
+        strategy = self.validation.strategy
+        with replica_batches(strategy, text.names, later, size, own) as batches:
+            while not self.stages.is_over(self.updater.next_batch, self.early_stopping):
+                done = self.updater.next_batch - first
+                until = min(end, first + done - done % interval + interval)
+                seconds = self._train(batches, until, bar, stop)
+                metrics = self._end_interval(-(-(until - first) // interval), seconds, log)
+                bar.end_interval(metrics)
+        return metrics
 
     def _exposure(self) -> dict[str, float]:
         """How often the training has seen each of several corpora, by names in the log."""
-        batches = self.updater.next_batch * self.config.train.accumulate
+        self.stages.count(self.updater.next_batch)
         return {
             f"{name}/{corpus.name}": value
-            for corpus in self.data.train.exposure(batches)
+            for corpus in self.stages.exposure(self.updater.next_batch)
             for name, value in (("seen", corpus.seen), ("seen_per_distinct_pair", corpus.per_pair))
         }
 
@@ -279,6 +285,7 @@ class _Trainer:
 
     def _save(self, save: Callable[..., None], *arguments: Any) -> None:
         """Saves on the chief only; other workers restore its files."""
+        self.stages.count(self.updater.next_batch)
         if self._is_chief:
             save(*arguments)
 
@@ -351,8 +358,8 @@ class _Trainer:
             f"model: {model.count_params():,} parameters, {self.data.codec}, "
             f"{model.dtype_policy.name}, {replicas} replica(s)"
             + (f" of {updater.micro_batches} micro-batches" * (updater.micro_batches > 1))
-            + exposure_plan(self.data.train, steps * train.accumulate)
-            + f"\nbatches: {self.data.train.summary()}"
+            + exposure_plan(self.stages.exposure(steps))
+            + f"\nbatches: {self.stages.present.text.summary()}"
             + f", {train.accumulate} per update" * (train.accumulate > 1)
             + f"\nupdates: {steps:,}"
             + f", resuming from {done:,}" * bool(done)

@@ -28,7 +28,7 @@ Languages = tuple[str | None, str | None]
 """The languages of source and target. None stands for an unknown language."""
 
 # Fields of `Corpus` that no reader uses.
-OF_EACH_FORMAT = ("format", "weight", "tag", "limit", "from_epoch", "until_epoch")
+OF_EACH_FORMAT = ("format", "weight", "tag", "limit", "clean")
 COMPRESSED = re.compile(r"\.(gz|bz2|xz|zst)$")
 
 
