@@ -98,7 +98,7 @@ def test_pairs_in_other_languages_are_left_out_if_they_are_detected(tmp_path):
     other = train_of("language", french_to_german, valid_corpora=(french_to_german,))
     assert other.read().skipped == {"language": 3}
     assert other.identity != train.identity
-    with pytest.raises(InputError, match="that py3langid detects, got xx and an unknown one"):
+    with pytest.raises(InputError, match="that py3langid detects, got an unknown one and"):
         check(DataConfig(corpora=(Corpus(paths["xx"], paths["xx"]),), clean="language"))
 
 
