@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 from benchmarks.figures.speeds import MACHINES, works
 from tf_transformer.layers.position import sinusoids
 from tf_transformer.training.schedule import TransformerSchedule
-from tf_transformer.visualization.paper_figures import draw_positions, draw_schedules, to_svg
+from tf_transformer.visualization.charts import image_of
+from tf_transformer.visualization.paper_figures import draw_positions, draw_schedules
 
 FOLDER = pathlib.Path(__file__).with_name("images")
 SIZES = ((512, 4000), (512, 8000), (256, 4000), (1024, 4000))  # d_model, warmup_steps
@@ -82,5 +83,5 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 if __name__ == "__main__":
     for name, draw in FIGURES.items():
-        (FOLDER / f"{name}.svg").write_bytes(to_svg(draw()))
+        (FOLDER / f"{name}.svg").write_bytes(image_of(draw(), ".svg"))
         print(f"drew docs/images/{name}.svg")

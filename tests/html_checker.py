@@ -2,7 +2,7 @@
 
 import html.parser
 
-VOID = {"input", "link", "meta"}
+VOID = {"img", "input", "link", "meta"}
 CONTROLS = {"button", "input", "output", "progress", "select", "textarea"}
 
 

@@ -208,6 +208,7 @@ def test_a_run_is_made_from_its_path_at_the_doors_only():
 READS_NO_TEXT = {
     *("text/tokenizer.py", "text/own_tokenizer.py", "run/folder.py", "run/run.py"),
     *("training/autotuning.py", "export/measure.py", "data/synthetic_corpus.py"),
+    "data/training_keys.py",
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     "inference/saved_graph.py",
     *("data/prepared.py", "data/prepared_shards.py"),

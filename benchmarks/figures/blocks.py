@@ -278,6 +278,13 @@ TRAINING = {
     "last_loss": "last loss",
 }
 OWN: dict[str, Renderer] = {
+    "data_inspection": fields_of(
+        "data_inspection",
+        {
+            **{"step": "step", "pairs": "pairs", "seconds": "seconds"},
+            **{"pairs_per_second": "pairs/s", "file_mb": "file, MB", "peak_mb": "peak MB"},
+        },
+    ),
     "data_memory": fields_of(
         "data_memory",
         {

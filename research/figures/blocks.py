@@ -53,6 +53,14 @@ def multi30k() -> str:
     return markdown(header, rows, left=3)
 
 
+def clean_text() -> str:
+    """The share of pairs that each rule finds in text as it is, with a column for each corpus."""
+    corpora = read("corpus_faults")["summary"]["clean"]
+    rules = [field for field in corpora[0] if field not in ("corpus", "pairs")]
+    header = ["rule", *(f"{row['corpus']}, {row['pairs']:,} pairs" for row in corpora)]
+    return markdown(header, [[rule, *(f"{row[rule]:.2%}" for row in corpora)] for rule in rules])
+
+
 def profile(name: str) -> str:
     """Shares of time, a row for each part."""
     rows = rows_of(name)
@@ -185,6 +193,15 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "corpus_faults": fields_of(
+        "corpus_faults",
+        {
+            **{"corpus": "corpus", "fault": "fault", "rule": "rule", "pairs": "pairs"},
+            **{"recall": "recall", "precision": "precision", "cleaned": "cleaned"},
+        },
+        left=3,
+    ),
+    "corpus_faults.clean": lambda: clean_text(),
     "second_search": fields_of(
         "second_search",
         {

@@ -1,6 +1,8 @@
 """tf-transformer inspect: its tables, its page, and its errors."""
 
+import base64
 import html
+import re
 
 import pytest
 from html_checker import HtmlChecker
@@ -68,3 +70,14 @@ def test_files_beside_other_corpora_are_an_error(files, run):
         inspect_corpora.main(*files, run_dir=str(run))
     with pytest.raises(InputError, match="one of them"):
         inspect_corpora.main(*files, data=DataConfig(corpora=(Corpus(*files),)))
+
+
+def test_the_page_has_two_charts_for_each_side(files, tmp_path):
+    """The bars of the lengths: one text of one word, one of three, and one of two or three."""
+    pytest.importorskip("matplotlib")
+    page = tmp_path / "page.html"
+    inspect_corpora.main(*files, output=str(page))
+    images = re.findall(r'alt="([^"]+)" src="data:image/svg\+xml;base64,([^"]+)"', page.read_text())
+    assert [title.partition(":")[0] for title, _ in images] == ["source", "target"]
+    source = base64.b64decode(images[0][1]).decode()
+    assert source.count('<g id="bars">') == 3

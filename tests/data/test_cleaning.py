@@ -1,5 +1,6 @@
 """Training text without the pairs that rules find, and held-out text that shares no side."""
 
+import pathlib
 from collections import Counter
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.config import Config, Corpus, DataConfig
+from tf_transformer.data import detected_languages
 from tf_transformer.data.corpora import check, load_examples, training_size
 from tf_transformer.data.examples import Examples
 from tf_transformer.errors import InputError
@@ -79,6 +81,31 @@ def test_unknown_rules_and_rules_that_leave_nothing_are_errors(corpus):
         check(DataConfig(corpora=(part,), clean="x"))
     with pytest.raises(InputError, match=r"data\.clean leaves no pair: 1 identical"):
         train_of("identical", part).read()
+
+
+def test_pairs_in_other_languages_are_left_out_if_they_are_detected(tmp_path):
+    pytest.importorskip("py3langid")
+    german, french = "Wo ist der nächste Bahnhof?", "Où est la prochaine gare ?"
+    english = "Where is the next train station?"
+    pairs = [(english, german), (german, english), (english, french), ("Roma", "Paris")]
+    paths = {ending: str(tmp_path / f"a.{ending}") for ending in ("en", "de", "fr", "xx")}
+    for path, side in zip(paths.values(), (0, 1, 0, 1), strict=True):
+        lines = "".join(f"{pair[side]}\n" for pair in pairs)
+        pathlib.Path(path).write_text(lines, "utf-8")
+    english_to_german, french_to_german = (Corpus(paths[x], paths["de"]) for x in ("en", "fr"))
+    train = train_of("language", english_to_german, valid_corpora=(english_to_german,))
+    assert train.read().skipped == {"language": 2}
+    other = train_of("language", french_to_german, valid_corpora=(french_to_german,))
+    assert other.read().skipped == {"language": 3}
+    assert other.identity != train.identity
+    with pytest.raises(InputError, match="that py3langid detects, got an unknown one and"):
+        check(DataConfig(corpora=(Corpus(paths["xx"], paths["xx"]),), clean="language"))
+
+
+def test_languages_need_a_package(corpus, monkeypatch):
+    monkeypatch.setattr(detected_languages, "is_available", lambda: False)
+    with pytest.raises(InputError, match=r"py3langid, which is not installed: pip install 'tf_t"):
+        check(DataConfig(corpora=(corpus("a", SOUND),), clean=("identical", "language")))
 
 
 # --- held-out text ---------------------------------------------------------------------------

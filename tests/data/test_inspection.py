@@ -44,6 +44,7 @@ def test_pairs_are_counted_with_the_numbers_of_their_lines(corpus):
     assert [side.distinct for side in report.sides] == [3, 3]
     assert [side.words for side in report.sides] == [22, 21]
     counts = {name: found.count for name, found in report.findings.items() if found.count}
+    counts.pop("language", None)  # which needs a package
     assert counts == {"duplicate": 1, "identical": 1}
     (duplicate,) = report.findings["duplicate"].examples
     assert (duplicate.line, duplicate.texts) == (3, TRAINING[2])
@@ -149,3 +150,14 @@ def test_corpora_that_cannot_be_read_are_errors(corpus):
         inspected(training=corpus("empty", [("", "")]))
     with pytest.raises(InputError, match="is not a file"):
         inspected(training=Corpus(part.source, part.target + "x"))
+
+
+def test_texts_in_other_languages_are_found_if_the_languages_are_known(corpus, tmp_path):
+    pytest.importorskip("py3langid")
+    pair = ("Where is the next train station?", "Où est la prochaine gare ?")
+    named = corpus("a", [*TRAINING, pair])
+    (report,) = inspected(training=named).corpora
+    assert [example.line for example in report.findings["language"].examples] == [5, 6]
+    (tmp_path / "a.tsv").write_text("\t".join(pair))
+    (report,) = inspected(training=Corpus(path=str(tmp_path / "a.tsv"))).corpora
+    assert "language" not in report.findings

@@ -123,6 +123,34 @@ def test_files_of_several_languages(write):
     assert read.skipped == {"without en or de": 2}
 
 
+def divided(**parts: str) -> str:
+    """The content of a divided side: parts by mid, with a letter before it."""
+    return " ".join(f'<mrk mtype="seg" mid="{k[1:]}">{x}</mrk>' for k, x in parts.items())
+
+
+def test_a_divided_unit_gives_a_pair_for_each_of_its_parts(write):
+    """Parts belong together by mid, in the order of the source."""
+    code, bold = '<x id="1" ctype="lb"/>', '<g id="1">{}</g>'
+    sides = [
+        ({"s1": "One.", "s2": f"Two{code}lines."}, {"s2": f"Zwei{code}Zeilen.", "s1": "Eins."}),
+        ({"s1": "Three.", "s2": "Four."}, {"s1": "Drei.", "s2": ""}),
+        ({"s1": "Five.", "s2": "Six."}, {"s1": "Fünf."}),
+        ({"s1": "Seven.", "s2": "Eight."}, {"s1": "Sieben.", "s3": "Acht."}),
+    ]
+    units = [
+        f"<trans-unit><source>no</source><seg-source>{bold.format(divided(**source))}</seg-source>"
+        f"<target>{bold.format(divided(**target))}</target></trans-unit>"
+        for source, target in sides
+    ]
+    units[3] = units[3].replace("no", "Seven. Eight.")
+    units.append(units[0].replace("<target>", '<target state="needs-translation">'))
+    read = examples(write("".join(units)))
+    sources = ["One.", "Two lines.", "Three.", "Five.", "Seven. Eight."]
+    assert read["source"] == sources
+    assert read["target"] == ["Eins.", "Zwei Zeilen.", "Drei.", "Fünf.", "Sieben. Acht."]
+    assert read.skipped == {"untranslated": 2, "in state needs-translation": 2}
+
+
 @pytest.mark.parametrize(
     ("segment", "expected"),
     [

@@ -3,11 +3,13 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 from conftest import small_config
 from training.test_ownership import start, with_files
 
 from tf_transformer import tasks
+from tf_transformer.data.training_keys import keys_of, stored_keys
 from tf_transformer.registry import options_of
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -89,6 +91,21 @@ def test_a_tuned_run_has_seen_the_words_of_its_origin_too(sorted_text, tmp_path)
     origin.words.unlink()
     prepared(other.path, dataclasses.replace(config, train=train))
     assert not other.words.exists()
+
+
+def test_a_tuned_run_has_the_keys_of_its_origin_too(sorted_text, tmp_path):
+    config = sorted_text("translation")
+    origin, tuned, other = (RunFolder(tmp_path / name) for name in ("origin", "tuned", "other"))
+    prepared(origin.path, config)
+    (own,) = stored_keys(origin.keys)
+    (expected,) = keys_of(tasks.for_run(config).load_splits(config).train)
+    assert own.tolist() == expected.tolist()
+    train = dataclasses.replace(config.train, init_from=str(origin.path))
+    prepared(tuned.path, dataclasses.replace(config, train=train))
+    assert np.concatenate(list(stored_keys(tuned.keys))).tolist() == own.tolist() * 2
+    origin.keys.unlink()
+    prepared(other.path, dataclasses.replace(config, train=train))
+    assert other.keys.read_bytes() == own.tobytes()
 
 
 def test_a_run_that_an_earlier_version_started_scores_the_same_texts_as_before(

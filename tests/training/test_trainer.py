@@ -38,7 +38,7 @@ def test_a_run_holds_what_the_readme_says(run):
     names = {path.name for path in run.iterdir()}
     assert names == {
         *("config.yaml", "execution.json", "tokenizer.model", "samples.txt", "text.json"),
-        *("source_words.txt", "checkpoints", "logs", "metrics.jsonl"),
+        *("source_words.txt", "training_keys.bin", "checkpoints", "logs", "metrics.jsonl"),
     }
     assert without_trained_length(RunFolder(run).load_config()) == scored_config()
 

@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from benchmarks.figures.speeds import MACHINES, speeds
 from docs import figures
-from tf_transformer.visualization.paper_figures import to_svg
+from tf_transformer.visualization.charts import image_of
 
 DOCS = pathlib.Path(figures.__file__).parent
 
@@ -60,8 +60,8 @@ def test_the_bars_are_the_ratios_of_the_tables():
 @pytest.mark.parametrize("name", figures.FIGURES)
 def test_the_pages_show_the_figures_that_the_command_draws(name):
     """Equal to a tenth of a point: versions of matplotlib keep other points of a smooth curve."""
-    drawn = to_svg(figures.FIGURES[name]())
-    assert drawn == to_svg(figures.FIGURES[name]()), "not reproducible"
+    drawn = image_of(figures.FIGURES[name](), ".svg")
+    assert drawn == image_of(figures.FIGURES[name](), ".svg"), "not reproducible"
     shown = (DOCS / "images" / f"{name}.svg").read_text("utf-8")
     message = "run python -m docs.figures"
     texts = [re.findall(r">([^<>]+)</text>", svg) for svg in (shown, drawn.decode())]

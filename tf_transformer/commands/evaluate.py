@@ -66,8 +66,8 @@ def main(
             translation.
         output: file for the predictions.
         overwrite: replace an existing file.
-        seen: say how many sentences the training text of the run has, and score both parts. This
-            reads the training text. Several test sets are not compared.
+        seen: say how many sentences the training text of the run has, and score both parts. For a
+            run of an earlier version, this reads the training text.
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig, and `task_options`, options of the task; null:
             the value in the run's config.yaml.
@@ -83,42 +83,26 @@ def main(
     if output and run:
         texts = [source, reference, *(x for c in corpora for x in (c.source, c.target, c.path))]
         require_free([output], [*filter(None, texts), *run.files()], overwrite)
-    task = task or (run.config.task.name if run else "translation")
-    if run and run.config.task.name == task:
-        options = run.config.task
-    else:
-        given = decode_options.get("task_options") or {}
-        options = replaced(options_of(task)(name=task), given, f"the task {task}")
-    options = _with_interval(options, decode_options.get("task_options") or {})
-    check_files(task, source, hypotheses, baseline, *split_paths(reference))
+    options = _task_options(task, run, decode_options.get("task_options") or {})
+    check_files(options.name, source, hypotheses, baseline, *split_paths(reference))
     for test_set in corpora:
         check_corpus(test_set)
 
     import_tensorflow()
     from tf_transformer import tasks
 
-    kind = tasks.get(task).with_options(options).with_metrics(*split_paths(metric))
+    kind = tasks.get(options.name).with_options(options).with_metrics(*split_paths(metric))
     if hypotheses or run is None:
         scores = score_outputs(kind, source, reference, hypotheses, baseline)
+        print(_line(kind, scores))
     else:
         tests = _test_sets(kind, run, source, reference, corpora)
         evaluations = _evaluate(kind, run, tests, dtype)
-        if len(evaluations) > 1:
-            _print_table({name: own.scores for name, own in evaluations.items()})
-            return
-        ((predictions, scores),) = evaluations.values()
         if output:
+            ((predictions, _),) = evaluations.values()
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
-    requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in kind.requested]
-    print(", ".join([kind.describe(scores), *requested]))
-    if seen and run and not hypotheses:
-        from tf_transformer.tasks.seen import compare_with_training, describe
-
-        (test,) = tests.values()
-        parts = compare_with_training(kind, run, test, predictions)
-        scores |= parts
-        print(describe(parts), end="\n" * bool(parts))
+        scores = _report(kind, run, tests, evaluations, seen)
     print(json.dumps(_finite(scores)))
 
 
@@ -149,14 +133,48 @@ def score_outputs(
     return scores
 
 
-def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """Prints the scores of several corpora as a table, and as JSON with their means."""
-    numbers = {
-        name: {key: score for key, score in own.items() if isinstance(score, float)}
+def _report(
+    task: "Task",
+    run: Run,
+    tests: "Mapping[str, TestSet]",
+    evaluations: "Mapping[str, Evaluation]",
+    seen: bool,
+) -> dict[str, Any]:
+    """Prints the scores of test sets, and what the training has seen of them if `seen`.
+
+    Returns the scores of one test set; of several, their means, and the scores of each.
+    """
+    scores = {name: own.scores for name, own in evaluations.items()}
+    is_one = len(scores) == 1
+    print(_line(task, *scores.values()) if is_one else _table(scores))
+    means = {} if is_one else _means(scores)
+    if seen:
+        from tf_transformer.tasks.seen import compare_with_training, describe
+
+        predictions = {name: own.predictions for name, own in evaluations.items()}
+        for name, parts in compare_with_training(task, run, tests, predictions).items():
+            print("" if is_one else f"{name}: ", describe(parts), sep="")
+            scores[name] = scores[name] | parts
+    return next(iter(scores.values())) if is_one else means | {"corpora": scores}
+
+
+def _line(task: "Task", scores: Mapping[str, Any]) -> str:
+    """The scores as one line, with those of requested metrics."""
+    requested = [f"{metric.name} {scores[metric.name]:.4g}" for metric in task.requested]
+    return ", ".join([task.describe(scores), *requested])
+
+
+def _table(scores: Mapping[str, Mapping[str, Any]]) -> str:
+    """The scores of several corpora as a table."""
+    rows = {
+        name: {key: f"{x:.2f}" for key, x in own.items() if isinstance(x, float)}
         for name, own in scores.items()
     }
-    rows = {name: {key: f"{x:.2f}" for key, x in own.items()} for name, own in numbers.items()}
-    print(table(rows).removeprefix("\n"))
+    return table(rows).removeprefix("\n")
+
+
+def _means(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The means of the scores of several corpora, and the facts that all of them share."""
     means: dict[str, Any] = {}
     for key, value in next(iter(scores.values())).items():
         column = [own[key] for own in scores.values() if key in own]
@@ -164,7 +182,7 @@ def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
             means[key] = sum(column) / len(column)
         elif column.count(value) == len(column):  # such as a signature
             means[key] = value
-    print(json.dumps(_finite(means | {"corpora": scores})))
+    return means
 
 
 def _finite(scores: Any) -> Any:
@@ -174,11 +192,15 @@ def _finite(scores: Any) -> Any:
     return None if isinstance(scores, float) and not math.isfinite(scores) else scores
 
 
-def _with_interval(options: Any, given: Mapping[str, Any]) -> Any:
-    """The options of a task with samples for confidence intervals, unless their number is given.
+def _task_options(task: str, run: Run | None, given: Mapping[str, Any]) -> Any:
+    """The options of the task whose metrics are computed, with samples for confidence intervals.
 
-    A run stores 0, because training computes no intervals.
+    A run stores 0 samples, because training computes no intervals; a given number counts.
     """
+    task = task or (run.config.task.name if run else "translation")
+    options: Any = run.config.task if run else None
+    if not run or options.name != task:
+        options = replaced(options_of(task)(name=task), given, f"the task {task}")
     if getattr(options, "resamples", None) == 0 and given.get("resamples") is None:
         return replace(options, resamples=RESAMPLES)
     return options

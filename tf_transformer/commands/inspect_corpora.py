@@ -28,8 +28,8 @@ def main(
     """Shows what corpora hold, which faults they have, and which texts training and test share.
 
     Give two files, one file that holds both sides, the corpora as for training, or --run_dir. The
-    command prints tables, and writes a page with examples and charts. Near texts and languages need
-    the extra `inspect`.
+    command prints tables, and writes a page with examples and charts. Near texts, languages and
+    charts need the extra `inspect`.
 
     Args:
         files: two text files, of which line n of one translates line n of the other; or one file
@@ -55,15 +55,17 @@ def main(
     require_free([output], paths, overwrite)
 
     from tf_transformer.data.inspection import inspect  # NumPy would slow --help
+    from tf_transformer.visualization import charts
     from tf_transformer.visualization.corpus_page import corpus_page, tables
 
     has_near, has_languages = near_texts.is_available(), detected_languages.is_available()
     inspection = inspect(splits, located, has_near)
     languages = list(map(_languages, inspection.corpora)) if has_languages else []
     notes = []
-    if not (has_near and has_languages):
+    parts = {"near texts": has_near, "languages": has_languages, "charts": charts.is_available()}
+    if missing := [name for name, is_there in parts.items() if not is_there]:
         notes.append(
-            "Near texts or languages are not shown, because a package is missing: pip install "
+            f"This does not show {' or '.join(missing)}, because a package is missing: pip install "
             "'tf_transformer[inspect]'."
         )
     if not splits["validation"]:

@@ -92,12 +92,10 @@ def main(
         dtype: dtype of weights and computation.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
-    of_lines = {
-        **{"resume": resume, "prefixes": prefixes, "languages": languages},
-        **{"score_target": score_target, "n_best_output": n_best_output},
-        **{"scores_output": scores_output, "alignments_output": alignments_output},
-        **{"attention_output": attention_output},
-    }
+    columns = {"prefixes": prefixes, "languages": languages, "score_target": score_target}
+    further = {"n_best_output": n_best_output, "scores_output": scores_output}
+    further |= {"alignments_output": alignments_output}
+    of_lines = {"resume": resume, **columns, **further, "attention_output": attention_output}
     if is_document(input):
         refuse_options_of_lines(input, of_lines)
         files = (run_dir, input, output, overwrite)
@@ -105,40 +103,52 @@ def main(
         return
     refuse_combinations(of_lines | {"terms": terms}, bool(target_language or retranslate))
     # Files and options are checked before TensorFlow is imported.
-    attention = None
-    if attention_output:
-        from tf_transformer.visualization.attention_file import AttentionFile  # imports NumPy
-
-        attention = AttentionFile(attention_output, overwrite)
+    attention = _attention_file(attention_output, overwrite)
     run = Run.load(run_dir, **decode_options)
-    given = {"prefixes": prefixes, "languages": languages, "score_target": score_target}
-    names = [name for name, path in given.items() if path]
-    inputs = [input, *(given[name] for name in names)]
-    optional = (
-        Output(n_best_output, _n_best, numbered=True),
-        Output(scores_output, _score),
-        Output(alignments_output, _links),
-    )
-    first = Output(output, _pair_score if score_target else _text)
-    outputs = [first, *(file for file in optional if file.path)]
+    names = [name for name, path in columns.items() if path]
+    inputs = [input, *(columns[name] for name in names)]
+    outputs = [Output(output, _pair_score if score_target else _text), *_outputs(**further)]
     written = filter(None, [*(file.path for file in outputs), attention_output])
     require_free(list(written), [*filter(None, [*inputs, terms]), *run.files()], overwrite)
     stream = Stream(inputs, outputs, window, resume, overwrite)
     for_all = {"terms": read_terms(terms)} if terms else {}
     options: dict[str, Any] = {"dtype": dtype, "alignment_unit": alignment_unit, **for_all}
-    options |= {name: bool(path) for name, path in given.items()}
+    options |= {name: bool(path) for name, path in columns.items()}
     named = {f"--{name}": value for name, value in options.items()}
     stream.depends_on(run.search_options() | named, run.identities())
 
+    predictor = _predictor(run, dtype)
+    unit = alignment_unit if alignments_output else ""
+    step = LineStep(predictor, names, stream.done, unit, attention, for_all)
+    stream.run(step)
+    sys.stderr.write(step.report.text() + (attention.write() if attention else ""))
+
+
+def _attention_file(path: str, overwrite: bool) -> "AttentionFile | None":
+    if not path:
+        return None
+    from tf_transformer.visualization.attention_file import AttentionFile  # imports NumPy
+
+    return AttentionFile(path, overwrite)
+
+
+def _outputs(n_best_output: str, scores_output: str, alignments_output: str) -> list[Output]:
+    """The outputs beside the translations that have a path."""
+    outputs = (
+        Output(n_best_output, _n_best, numbered=True),
+        Output(scores_output, _score),
+        Output(alignments_output, _links),
+    )
+    return [file for file in outputs if file.path]
+
+
+def _predictor(run: Run, dtype: DType) -> Any:
     import_tensorflow()
     from tf_transformer.machine.threads import use_one_thread_per_batch
     from tf_transformer.tasks import load_predictor
 
     use_one_thread_per_batch(run.config.decode.parallel_batches)
-    unit = alignment_unit if alignments_output else ""
-    step = LineStep(load_predictor(run, dtype), names, stream.done, unit, attention, for_all)
-    stream.run(step)
-    sys.stderr.write(step.report.text() + (attention.write() if attention else ""))
+    return load_predictor(run, dtype)
 
 
 def refuse_combinations(given: Mapping[str, Any], of_documents: bool) -> None:

@@ -86,7 +86,8 @@ def prepare(root: beam.Pipeline, data: DataConfig, folder: str, shard_pairs: int
         placed = read.pairs | beam.Reshuffle()
         pairs = placed | "Forget places" >> beam.MapTuple(lambda key, pair: (key, pair[1]))
     if chosen:
-        tests = {name: rule.start() for name, rule in chosen.items()}
+        languages = [corpora.two_languages(corpus, data) for corpus in named]
+        tests = [{name: rule.start(pair) for name, rule in chosen.items()} for pair in languages]
         clean = pairs | "Clean" >> beam.FlatMap(_clean, tests).with_outputs(SKIPPED, main="pairs")
         skipped.append(clean[SKIPPED])
         pairs = clean.pairs
@@ -140,9 +141,10 @@ def _first(group: tuple[tuple[int, bytes], Iterable[tuple[int, Texts]]]) -> Iter
         yield _skip(key[0], _DUPLICATE, len(pairs) - 1)
 
 
-def _clean(pair: Pair, tests: dict[str, rules.Test]) -> Iterator[Any]:
+def _clean(pair: Pair, tests: Sequence[dict[str, rules.Test]]) -> Iterator[Any]:
+    """A pair, unless a test of its corpus finds it."""
     (number, _), texts = pair
-    if faults := rules.faults(tests, *texts):
+    if faults := rules.faults(tests[number], *texts):
         yield _skip(number, faults[0], 1)
     else:
         yield pair

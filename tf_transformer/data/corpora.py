@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data import rules
+from tf_transformer.data import detected_languages, rules
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts, reasons
 from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
@@ -137,7 +137,8 @@ def stream(
     for name, corpus in zip(labels(corpora), corpora, strict=True):
         text = open_corpus(corpus, fields, data).stream(fields)
         if chosen := rules.chosen(corpus.clean or clean):
-            text = _cleaned(text, chosen, f" in {name}" if len(corpora) > 1 else "")
+            place = f" in {name}" if len(corpora) > 1 else ""
+            text = _cleaned(text, chosen, two_languages(corpus, data), place)
         streams.append(text)
     return joined(corpora, streams)
 
@@ -153,11 +154,13 @@ def joined(corpora: Sequence[Corpus], streams: Sequence[ExampleStream]) -> Examp
     return ExampleStream.joined(parts)
 
 
-def _cleaned(text: ExampleStream, chosen: Mapping[str, rules.Rule], place: str) -> ExampleStream:
+def _cleaned(
+    text: ExampleStream, chosen: Mapping[str, rules.Rule], pair: Languages, place: str
+) -> ExampleStream:
     """The examples of a corpus that no rule finds. `place` names the corpus in reasons."""
 
     def start(skipped: Counter[str]) -> Iterator[Texts]:
-        tests = {name: rule.start() for name, rule in chosen.items()}
+        tests = {name: rule.start(pair) for name, rule in chosen.items()}
         is_empty = True
         for texts in text.start(skipped):
             if found := rules.faults(tests, *texts):
@@ -169,6 +172,8 @@ def _cleaned(text: ExampleStream, chosen: Mapping[str, rules.Rule], place: str) 
             raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
 
     named = f"without {rules.VERSION} {' '.join(chosen)}"
+    if any(rule.needs_languages for rule in chosen.values()):
+        named += f" {pair} {detected_languages.version()}"
     return ExampleStream(text.fields, start, lambda: f"{text.identity} {named}")
 
 
@@ -222,11 +227,12 @@ def check(data: DataConfig) -> None:
     files = in_folder(data)
     if own_file(files.corpora):
         return
-    for names in (data.clean, *(corpus.clean for corpus in data.corpora)):
-        rules.chosen(names)
+    training = () if files.prepared else training_corpora(files)
+    for corpus in training_corpora(files):
+        for rule in rules.chosen(corpus.clean or data.clean).values():
+            rule.start(two_languages(corpus, files))
     if files.prepared:
         Prepared.load(files.prepared)
-    training = () if files.prepared else training_corpora(files)
     for corpus in (*training, *validation_corpora(files)):
         try:
             check_corpus(corpus)
@@ -279,7 +285,7 @@ def _with_tag(corpus: Corpus, data: DataConfig) -> Corpus:
     """A corpus with the tag of its target language, if its tag is `OWN_LANGUAGE`."""
     if corpus.tag != OWN_LANGUAGE:
         return corpus
-    target = _two_languages(corpus, data)[1]
+    target = two_languages(corpus, data)[1]
     if target in (None, SEVERAL):
         raise InputError(
             f"the target language of {_name(corpus)} is not known, so it has no tag. Give the tag "
@@ -308,7 +314,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
     """
     if data.target_language == SEVERAL:
         return
-    pairs = [(_two_languages(corpus, data), corpus) for corpus in corpora]
+    pairs = [(two_languages(corpus, data), corpus) for corpus in corpora]
     for (pair, corpus), (later, other) in itertools.combinations(pairs, 2):
         is_guess = _is_guess(corpus, data) or _is_guess(other, data)
         is_opposite = all(pair + later) and not differ(pair, later[::-1])
@@ -332,7 +338,7 @@ def _require_one_target(corpora: Sequence[Corpus], data: DataConfig) -> None:
 def require_direction(data: DataConfig, allowed: Sequence[Languages], of: str) -> None:
     """Raises an `InputError` for text in no allowed direction of the model that it fine-tunes."""
     for corpus in (*training_corpora(data), *validation_corpora(data)):
-        pair = _two_languages(corpus, data)
+        pair = two_languages(corpus, data)
         if all(differ(pair, other) for other in allowed):
             known = zip(("source", "target"), pair, strict=True)
             options = [f"data.{side}_language {language}" for side, language in known if language]
@@ -359,7 +365,7 @@ def differ(one: Iterable[str | None], other: Iterable[str | None]) -> bool:
     return any(a != b and len(a) == len(b) for a, b in zip(*codes, strict=True))
 
 
-def _two_languages(corpus: Corpus, data: DataConfig) -> Languages:
+def two_languages(corpus: Corpus, data: DataConfig) -> Languages:
     """The languages of a corpus. Equal ones are not languages, but endings such as a.tok, b.tok."""
     pair = languages_of(corpus, data)
     return pair if pair[0] != pair[1] else UNKNOWN

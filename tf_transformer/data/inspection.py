@@ -16,16 +16,18 @@ import numpy as np
 from tqdm import tqdm
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.corpora import labels
+from tf_transformer.data.corpora import labels, two_languages
+from tf_transformer.data.detected_languages import detectable
 from tf_transformer.data.near_texts import NearTexts
 from tf_transformer.data.readers import open_corpus
-from tf_transformer.data.rules import RULES, faults
+from tf_transformer.data.rules import LANGUAGE, RULES, faults
 from tf_transformer.data.text_keys import pair_key, text_key
 
 SIDES = ("source", "target")
 EXAMPLES = 5  # of each finding
 SAMPLE = 1000  # pairs of a corpus, drawn at random
 MOST_NEAR = 200_000  # texts of a side that are compared with each other
+MOST_DETECTED = 100_000  # pairs of a corpus whose languages are detected
 MOST_WORDS = 1_000_000  # distinct words of a side that are counted
 _GROWTH = 1.3  # the vocabulary is counted at numbers of words that grow by this factor
 
@@ -134,7 +136,8 @@ class CorpusReport:
         name: a short name, such as train.en-de.
         skipped: number of rows that training cannot read, by reason.
         sides: counts of sources and targets.
-        findings: by name of a rule, the pairs that have this fault.
+        findings: by name of a rule, the pairs that have this fault. Without `language` if the
+            languages of the corpus cannot be detected; it has the first `MOST_DETECTED` pairs.
         near: by side, texts that are near an earlier one, but equal to none; empty if near texts
             are not compared.
         sample: pairs drawn at random.
@@ -144,7 +147,7 @@ class CorpusReport:
         self.split, self.name = split, name
         self.skipped = Counter[str]()
         self.sides = SideCounts(), SideCounts()
-        self.findings = {name: Finding() for name in RULES}
+        self.findings: dict[str, Finding] = {}
         self.near: dict[str, Finding] = {}
         self.sample: list[tuple[str, ...]] = []
         self.pairs = 0
@@ -296,10 +299,18 @@ def _read(
     """Counts the pairs of the corpora of one split, and compares them with other splits."""
     earlier = {side: _Earlier() for side in SIDES if compares_near}
     for corpus, report in listed:
-        tests = {name: rule.start() for name, rule in RULES.items()}
+        languages = two_languages(corpus, data)
+        tests = {
+            name: rule.start(languages)
+            for name, rule in RULES.items()
+            if not rule.needs_languages or any(detectable(languages))
+        }
+        report.findings = {name: Finding() for name in tests}
         report.near = {side: Finding() for side in earlier}
         rows = open_corpus(corpus, SIDES, data).numbered(report.skipped)
         for line, texts in tqdm(rows, report.name, leave=False, unit=" pairs", disable=None):
+            if report.pairs == MOST_DETECTED:
+                tests.pop(LANGUAGE, None)
             example = Example(report.name, line, texts)
             keys = [*report.add(example, faults(tests, *texts)), pair_key(*texts)]
             sides = zip(SIDES, texts, strict=True)

@@ -1,7 +1,8 @@
 """Faults of pairs of sentences: one rule each, for `tf-transformer inspect` and for `data.clean`.
 
-A rule says of a pair whether it has the fault. Rules need no language and no trained model, so they
-say the same on every machine. Raise `VERSION` with each change of what a rule finds.
+A rule says of a pair whether it has the fault. All but `language` need neither languages nor a
+trained model, so they say the same on every machine. Raise `VERSION` with each change of what a
+rule finds.
 """
 
 import html.entities
@@ -11,6 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from tf_transformer.data.detected_languages import OtherLanguages
+from tf_transformer.data.readers import Languages
 from tf_transformer.data.text_keys import pair_key
 from tf_transformer.errors import InputError
 from tf_transformer.text.placeholders import placeholders
@@ -18,37 +21,51 @@ from tf_transformer.text.placeholders import placeholders
 Test = Callable[[str, str], bool]
 """test(source, target): whether the pair has the fault."""
 
-VERSION = 1
+VERSION = 2
+LANGUAGE = "language"  # the rule that detects languages, which takes long
 RECOMMENDED = "recommended"  # stands for all rules that are recommended
 NONE = "none"  # alone: for a corpus without rules
 _FACTOR, _SLACK = 3, 10  # the longer side has at most 3 · shorter + 10 bytes, as in text/faults.py
 _FEWEST_COPIED = 3  # words: shorter copies are often names
 _LARGEST_SPELLED = 12  # numbers up to here are often words on one side
 
+_WORD = re.compile(r"\w+")
 _TAG = re.compile(r"<\s*(/?)\s*([A-Za-z][\w:.-]*)[^<>]*?(/?)\s*>")
 _NUMBER = re.compile(r"(?<![\w%{#.,])\d+(?:[.,:'’\u00a0\u202f]\d+)*")
 _CENTS = re.compile(r"[.,:]00$")
-_MOSES = re.compile(r"&(?:apos|quot|amp|lt|gt|#91|#93|#124);|(?<=\S) @[-/]@ (?=\S)|##AT##")
-_ENTITY = re.compile(r"&(#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,31});")
+_OF_MOSES = ("apos", "quot", "amp", "lt", "gt", "#91", "#93", "#124")  # its names of entities
+_MOSES = re.compile(rf"&(?:{'|'.join(_OF_MOSES)});|(?<=\S) @[-/]@ (?=\S)|##AT##")
+_ENTITY = re.compile(r"&((?:amp;)*)(#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,31});")
 _MAY_HOLD = re.compile(r"[]%{}$#[<>&\\@]|:[a-z_]|__")  # a placeholder
 _CONTROL = re.compile(r"[\0-\x08\x0b-\x1f\x7f-\x9f]")
 
 
-def _as_windows_1252(first: int, last: int) -> str:
-    """The characters that bytes become when Windows-1252 or Latin-1 reads them, for a class."""
-    codes = range(first, last + 1)
-    latin = "".join(map(chr, codes))
-    return re.escape(latin + bytes(codes).decode("cp1252", "ignore"))
+def _misread(*encodings: str) -> str:
+    """A pattern of UTF-8 of two or three bytes that was read in one of these encodings.
+
+    It finds Latin letters and punctuation alone, because other such sequences occur in sound text,
+    as in „FPÖ“. For the same reason, π is not part of it, as in √π.
+    """
+
+    def characters(first: int, last: int) -> str:
+        codes = bytes(range(first, last + 1))
+        read = "".join(codes.decode(name, "ignore") for name in encodings)
+        return f"[{re.escape(read.replace('π', ''))}]"
+
+    rest = characters(0x80, 0xBF)
+    of_three = characters(0xE2, 0xE2) + characters(0x80, 0x84) + rest
+    return f"{characters(0xC2, 0xC3)}{rest}|{of_three}"
 
 
-# UTF-8 of two or three bytes that was read as Windows-1252: ü as Ã¼, ’ as â€™. Latin letters and
-# punctuation alone, because other such pairs of characters occur in sound text, as in „FPÖ“.
-_CONTINUATION = f"[{_as_windows_1252(0x80, 0xBF)}]"
-# Bytes 0x80 to 0x9F as Latin-1 reads them are control characters; U+0085 is a line break.
 _MISREAD = re.compile(
-    f"[ÂÃ]{_CONTINUATION}|â[{_as_windows_1252(0x80, 0x84)}]{_CONTINUATION}"
+    f"{_misread('cp1252', 'latin-1')}"  # ü as Ã¼, ’ as â€™
+    f"|{_misread('cp850', 'cp437')}"  # ü as ├╝
+    f"|{_misread('mac-roman')}"  # ü as √º
+    # Bytes 0x80 to 0x9F as Latin-1 reads them are control characters; U+0085 is a line break.
     "|[\x80-\x84\x86-\x9f\ufffd]"
 )
+# A letter that became a question mark, as in k?nnen.
+_LOST = re.compile(r"(?<![^\s(\"'„“«])[^\W\d_]+\?[a-zß-ÿ]")
 
 
 class Duplicates:
@@ -67,9 +84,9 @@ class Duplicates:
 
 
 def is_identical(source: str, target: str) -> bool:
-    """Whether both sides are equal. Copies of one or two words are often names."""
-    words = source.split()
-    return len(words) >= _FEWEST_COPIED and words == target.split() and _has_letters(source)
+    """Whether both sides have the same words. Copies of one or two words are often names."""
+    words = _words(source)
+    return len(words) >= _FEWEST_COPIED and words == _words(target) and _has_letters(source)
 
 
 def is_out_of_proportion(source: str, target: str) -> bool:
@@ -79,9 +96,10 @@ def is_out_of_proportion(source: str, target: str) -> bool:
 
 
 def is_misread(source: str, target: str) -> bool:
-    """Whether a side was decoded by the wrong encoding, or has U+FFFD in place of a character."""
+    """Whether a side was decoded by the wrong encoding, or lost characters became U+FFFD or ?."""
     return any(
-        not text.isascii() and _MISREAD.search(text) is not None for text in (source, target)
+        (not text.isascii() and _MISREAD.search(text)) or ("?" in text and _LOST.search(text))
+        for text in (source, target)
     )
 
 
@@ -115,10 +133,11 @@ def has_moses_escapes(source: str, target: str) -> bool:
 def has_entities(source: str, target: str) -> bool:
     """Whether a side has an entity of HTML that Moses does not write."""
     return any(
-        (name := match[1]).startswith("#") or f"{name};" in html.entities.html5
+        name.startswith("#") or f"{name};" in html.entities.html5
         for text in (source, target)
         if "&" in text
-        for match in _ENTITY.finditer(_MOSES.sub(" ", text))
+        for escapes, name in _ENTITY.findall(text)
+        if escapes or name not in _OF_MOSES
     )
 
 
@@ -137,33 +156,39 @@ class Rule(NamedTuple):
 
     Attributes:
         help: the fault in a few words.
-        test: a function of a pair, or a class of such functions that remember a pass.
+        start: makes the test for one pass over pairs, from the languages of source and target.
         recommended: whether `recommended` names the rule: the fault teaches a model wrong
             translations, and sound pairs rarely have it.
+        needs_languages: whether `start` raises an `InputError` if it cannot detect the languages.
     """
 
     help: str
-    test: Test | type[Duplicates]
+    start: Callable[[Languages], Test]
     recommended: bool = False
+    needs_languages: bool = False
 
-    def start(self) -> Test:
-        """The test for one pass over pairs."""
-        return self.test() if isinstance(self.test, type) else self.test
+
+def _rule(help: str, test: Test, recommended: bool = False) -> Rule:
+    """A rule whose test needs no languages and remembers no pairs."""
+    return Rule(help, lambda languages: test, recommended)
 
 
 RULES = {
-    "duplicate": Rule("an earlier pair of the corpus has the same texts", Duplicates, True),
-    "identical": Rule("both sides are the same three words or more", is_identical, True),
-    "length_ratio": Rule("one side is over three times as long", is_out_of_proportion, True),
-    "wrong_encoding": Rule("wrongly decoded, such as Ã¼ or U+FFFD", is_misread, True),
-    "no_letters": Rule("one side has no letters", lacks_letters, True),
-    "tags": Rule("tags of XML or HTML differ", has_other_tags, True),
-    "numbers": Rule("numbers above 12 differ", has_other_numbers),
-    "placeholders": Rule("placeholders such as %s or {name} differ", has_other_placeholders),
-    "moses_escapes": Rule("marks of Moses, such as &apos; or @-@", has_moses_escapes),
-    "html_entities": Rule("entities of HTML, such as &nbsp;", has_entities),
-    "unicode_form": Rule("letters and marks that are not composed (NFC)", is_decomposed),
-    "control_characters": Rule("control characters", has_control_characters),
+    "duplicate": Rule("an earlier pair has the same texts", lambda _: Duplicates(), True),
+    "identical": _rule("both sides are the same three words or more", is_identical, True),
+    "length_ratio": _rule("one side is over three times as long", is_out_of_proportion, True),
+    "wrong_encoding": _rule("wrongly decoded, such as Ã¼, k?nnen or U+FFFD", is_misread, True),
+    "no_letters": _rule("one side has no letters", lacks_letters, True),
+    "tags": _rule("tags of XML or HTML differ", has_other_tags, True),
+    LANGUAGE: Rule(
+        "a side is surely in another language", lambda x: OtherLanguages(*x), needs_languages=True
+    ),
+    "numbers": _rule("numbers above 12 differ", has_other_numbers),
+    "placeholders": _rule("placeholders such as %s or {name} differ", has_other_placeholders),
+    "moses_escapes": _rule("marks of Moses, such as &apos; or @-@", has_moses_escapes),
+    "html_entities": _rule("entities of HTML, such as &nbsp;", has_entities),
+    "unicode_form": _rule("letters and marks that are not composed (NFC)", is_decomposed),
+    "control_characters": _rule("control characters", has_control_characters),
 }
 
 
@@ -193,6 +218,10 @@ def chosen(names: Iterable[str]) -> dict[str, Rule]:
 def faults(tests: dict[str, Test], source: str, target: str) -> list[str]:
     """The names of the tests that a pair fails. Each test sees each pair."""
     return [name for name, test in tests.items() if test(source, target)]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
 
 
 def _has_letters(text: str) -> bool:

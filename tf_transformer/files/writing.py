@@ -3,16 +3,22 @@
 import os
 import pathlib
 import secrets
+from collections.abc import Iterable
 
 
-def write_whole(path: str | os.PathLike, content: str | bytes) -> None:
-    """Writes a file, and creates its folder. The file gets its name when it is complete."""
+def write_whole(path: str | os.PathLike, content: str | bytes | Iterable[bytes]) -> None:
+    """Writes a file, and creates its folder. The file gets its name when it is complete.
+
+    Content in parts is never in memory as a whole.
+    """
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")  # a unique name
     try:
         with partial.open("xb") as file:
-            file.write(content.encode("utf-8") if isinstance(content, str) else content)
+            if isinstance(content, str):
+                content = content.encode("utf-8")
+            file.writelines([content] if isinstance(content, bytes) else content)
         partial.replace(path)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -46,6 +46,7 @@ class RunFolder:
         metrics: the metrics of each validation interval, one line of JSON.
         logs: folder with the same metrics for TensorBoard.
         words: the words of the training's source text, one per line.
+        keys: the keys of the training's pairs, as in `data/training_keys.py`.
         samples: inputs from the validation text, one per line, for the check of an export.
         tokens: folder with the tokenised text of a large corpus.
         exports: folder with SavedModels of the best weights, named by update.
@@ -66,6 +67,7 @@ class RunFolder:
         self.config = path / "config.yaml"
         self.tokenizer = path / FILE
         self.words = path / WORDS
+        self.keys = path / "training_keys.bin"
         self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
@@ -90,7 +92,8 @@ class RunFolder:
 
     def files(self) -> list[pathlib.Path]:
         """All files in the folder that have the name of a file of a run."""
-        alone = [self.config, self.execution, self.metrics, self.samples, self.text, self.words]
+        alone = [self.config, self.execution, self.metrics, self.samples, self.text]
+        alone += [self.words, self.keys]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
         alone += codec_files(self.path).values()

@@ -1,6 +1,7 @@
 """Prepares what a training run reads: the run's configuration, codec and batches."""
 
 import functools
+import itertools
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -20,7 +21,9 @@ from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.own_shards import OwnShards
 from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
+from tf_transformer.data.training_keys import keys_of, stored_keys
 from tf_transformer.errors import InputError
+from tf_transformer.files.writing import write_whole
 from tf_transformer.run.directions import needs_language
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -222,6 +225,11 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
     folder.save_text(identities | SCORED)
     codec.save(folder.path)
     folder.save_samples(spread(task.test_set(splits.valid).inputs, SAMPLES))
+    if _is_pair(task) and not run.config.data.prepared:  # which has no texts
+        keys = keys_of(splits.train.tagged)
+        if run.origin and run.origin.folder.keys.is_file():
+            keys = itertools.chain(stored_keys(run.origin.folder.keys), keys)
+        write_whole(folder.keys, (block.tobytes() for block in keys))
 
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:

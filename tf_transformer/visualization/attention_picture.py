@@ -1,6 +1,5 @@
 """Pictures of attention, with a heat map for each layer and head."""
 
-import io
 import math
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tf_transformer.inference.attention_record import AttentionRecord
+from tf_transformer.visualization.charts import image_of
 
 _NAMES = {"encoder": "encoder", "decoder": "decoder", "cross": "decoder to encoder"}
 _CELL = 0.16  # inches, size of a token
@@ -55,9 +55,7 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
     label = 0.07 * max(len(word) for one in maps for word in one.queries + one.keys)
     width = max(_TITLE, _CELL * max(len(one.keys) for one in maps))
     heights = [len(row[0].queries) * _CELL for row in rows]
-    file = io.BytesIO()
-    # Words with $ are not formulas, and SVG files keep text as text.
-    with rc_context({"text.parse_math": False, "svg.fonttype": "none"}):
+    with rc_context({"text.parse_math": False}):  # words with $ are not formulas
         figure = Figure(
             (label + columns * (width + 0.2), sum(heights) + len(rows) * (label + 0.4)),
             layout="constrained",
@@ -75,5 +73,4 @@ def _draw(rows: Sequence[Sequence[_Map]], suffix: str) -> bytes:
                 labels = one.queries if number == 0 else [""] * len(one.queries)
                 axis.set_yticks(range(len(one.queries)), labels, fontsize=7)
                 axis.tick_params(length=0)
-        figure.savefig(file, format=suffix.removeprefix("."), dpi=100)
-    return file.getvalue()
+        return image_of(figure, suffix)

@@ -1,13 +1,15 @@
 """A self-contained HTML page about corpora, and its tables as text."""
 
+import base64
 import html
 import importlib.resources
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tf_transformer.data.examples import reasons
 from tf_transformer.data.inspection import (
+    MOST_DETECTED,
     MOST_NEAR,
     MOST_WORDS,
     SIDES,
@@ -17,13 +19,17 @@ from tf_transformer.data.inspection import (
     Overlap,
     SideCounts,
 )
-from tf_transformer.data.rules import RULES
+from tf_transformer.data.rules import LANGUAGE, RULES
 from tf_transformer.files.aligned import aligned
+from tf_transformer.visualization import charts
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _CONTENT = "<!-- content -->"
 _LONGEST = 300  # characters of a text in an example
 _SAMPLED = 20  # pairs of each corpus that the page shows
-_BARS, _WIDTH, _HEIGHT = 40, 400, 90  # of a chart; the rest in pixels
+_BARS = 40  # of a chart
 
 
 class Table(NamedTuple):
@@ -56,7 +62,7 @@ def corpus_page(
 ) -> str:
     """The page; its template is `corpus_page.html`. The arguments are those of `tables`.
 
-    `notes` stand below the title.
+    `notes` stand below the title. The page has charts if matplotlib is installed.
     """
     sizes, faults, texts, *overlaps = tables(inspection, languages)
     corpora = inspection.corpora
@@ -65,7 +71,7 @@ def corpus_page(
         *(_as_html(sizes), _as_html(faults), *map(_examples_of_rules, corpora)),
         *(_as_html(table) for table in overlaps),
         *map(_examples_of_overlap, inspection.overlaps),
-        *(_as_html(texts), *map(_charts, corpora)),
+        *(_as_html(texts), *(map(_charts, corpora) if charts.is_available() else [])),
         "<h2>Samples</h2>",
         *map(_sample, corpora),
     ]
@@ -95,7 +101,7 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
     rows = [
         [
             *(name, "yes" if rule.recommended else "", rule.help),
-            *(_part(report.findings[name].count, report.pairs) for report in corpora),
+            *(_found(report, name) for report in corpora),
         ]
         for name, rule in RULES.items()
     ]
@@ -108,9 +114,18 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
     note = (
         "Pairs with a fault. --data.clean recommended leaves out those of recommended rules; other "
         "rules can be named there. Near texts share 70 % of their sequences of four characters; "
-        f"the first {MOST_NEAR:,} distinct ones are compared."
+        f"the first {MOST_NEAR:,} distinct ones are compared. The languages of the first "
+        f"{MOST_DETECTED:,} pairs are detected."
     )
     return Table("Faults", note, ["rule", "recommended", "pairs in which", *names], rows)
+
+
+def _found(report: CorpusReport, rule: str) -> str:
+    """The pairs that a rule finds; "–" if it was not tested."""
+    if rule not in report.findings:
+        return "–"
+    tested = min(report.pairs, MOST_DETECTED) if rule == LANGUAGE else report.pairs
+    return _part(report.findings[rule].count, tested)
 
 
 def _texts(corpora: Sequence[CorpusReport], languages: Sequence[Sequence[Counter[str]]]) -> Table:
@@ -231,50 +246,37 @@ def _examples_of_overlap(overlap: Overlap) -> str:
 
 
 def _charts(report: CorpusReport) -> str:
-    charts = [
-        _bars(f"{side_name}: texts by number of words, up to 99 %", side)
-        + _curve(f"{side_name}: distinct words by number of words", side.growth)
-        for side_name, side in zip(SIDES, report.sides, strict=True)
+    figures = [
+        figure
+        for name, side in zip(SIDES, report.sides, strict=True)
+        for figure in (_lengths(name, side), _growth(name, side))
     ]
-    name = html.escape(report.name)
-    return f'<h3>{name}</h3><div class="charts">{"".join(charts)}</div>'
+    return f'<h3>{html.escape(report.name)}</h3><div class="charts">{"".join(figures)}</div>'
 
 
-def _bars(title: str, side: SideCounts) -> str:
+def _lengths(name: str, side: SideCounts) -> str:
     longest = max(side.length(0.99), 1)
     width = -(-(longest + 1) // _BARS)  # words that share a bar
     counts = Counter[int]()
-    for length, count in side.lengths.items():
+    for length, count in sorted(side.lengths.items()):
         if length <= longest:
-            counts[length // width] += count
-    step, tallest = _WIDTH / (longest // width + 1), max(counts.values(), default=1)
-    bars = "".join(
-        f'<rect x="{place * step:.1f}" y="{_HEIGHT * (1 - count / tallest):.1f}" '
-        f'width="{max(step - 1, 1):.1f}" height="{_HEIGHT * count / tallest:.1f}">'
-        f"<title>{place * width} to {place * width + width - 1} words: {count:,}</title></rect>"
-        for place, count in sorted(counts.items())
-    )
-    return _figure(title, bars, "0", f"{longest:,} words")
+            counts[length // width * width] += count
+    title = f"{name}: texts by number of words, up to 99 %"
+    return _figure(title, charts.histogram(counts, width, "words"))
 
 
-def _curve(title: str, growth: Sequence[tuple[int, int]]) -> str:
-    if len(growth) < 2:
+def _growth(name: str, side: SideCounts) -> str:
+    if len(side.growth) < 2:
         return ""
-    words, distinct = growth[-1]
-    points = " ".join(
-        f"{_WIDTH * x / words:.1f},{_HEIGHT * (1 - y / distinct):.1f}" for x, y in growth
-    )
-    line = f'<polyline points="0,{_HEIGHT} {points}"/>'
-    return _figure(title, line, "0", f"{words:,} words, {distinct:,} distinct")
+    title = f"{name}: distinct words by number of words"
+    return _figure(title, charts.curve(side.growth, "words"))
 
 
-def _figure(title: str, drawing: str, start: str, end: str) -> str:
+def _figure(title: str, figure: "Figure") -> str:
     label = html.escape(title)
-    return (
-        f'<figure><figcaption>{label}</figcaption><svg role="img" aria-label="{label}" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}">{drawing}</svg>'
-        f'<div class="axis"><span>{start}</span><span>{end}</span></div></figure>'
-    )
+    image = base64.b64encode(charts.image_of(figure, ".svg")).decode()
+    source = f"data:image/svg+xml;base64,{image}"
+    return f'<figure><figcaption>{label}</figcaption><img alt="{label}" src="{source}"></figure>'
 
 
 def _sample(report: CorpusReport) -> str:

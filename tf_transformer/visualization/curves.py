@@ -1,8 +1,9 @@
 """Curves of training runs: losses, scores, learning rate and speed over the updates."""
 
-import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from tf_transformer.visualization.charts import image_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,6 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
         >>> draw_curves({"runs/demo": rows}, ".png")[1:4]
         b'PNG'
     """
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
@@ -50,10 +50,7 @@ def draw_curves(runs: Mapping[str, Sequence[Mapping[str, Any]]], suffix: str) ->
     lines.append(Line2D([], [], color="grey", label="training"))
     lines.append(Line2D([], [], color="grey", linestyle="--", label="validation"))
     figure.legend(handles=lines, loc="outside upper center", ncols=4)
-    file = io.BytesIO()
-    with rc_context({"svg.fonttype": "none"}):  # SVG files keep text as text
-        figure.savefig(file, format=suffix.removeprefix("."), dpi=120)
-    return file.getvalue()
+    return image_of(figure, suffix, dpi=120)
 
 
 def _metrics(rows: Iterable[Mapping[str, Any]]) -> list[str]:

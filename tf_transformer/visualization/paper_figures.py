@@ -1,6 +1,5 @@
 """Figures of two equations of the paper: the schedule and the positional encodings."""
 
-import io
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -53,13 +52,3 @@ def draw_positions(encodings: np.ndarray) -> "Figure":
     curve.set(title="products", xlabel="distance of two positions", ylabel="product of encodings")
     curve.grid(alpha=0.3)
     return figure
-
-
-def to_svg(figure: "Figure") -> bytes:
-    """The figure as the content of an SVG file. Equal figures give equal bytes."""
-    from matplotlib import rc_context
-
-    file = io.BytesIO()
-    with rc_context({"svg.hashsalt": "tf_transformer", "svg.fonttype": "none"}):
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue()

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from tf_transformer.text.plural_forms import PluralForms
 
-_CHARSET = re.compile(rb'^"Content-Type:.*charset=([\w:.-]+)', re.MULTILINE)
+# The header is a text of several lines, or of one line after msgstr.
+_CHARSET = re.compile(
+    rb'^(?:msgstr\s*)?"(?:[^"]*\\n)?Content-Type:.*charset=([\w:.-]+)', re.MULTILINE
+)
 
 
 def require_packages() -> None:

@@ -76,8 +76,17 @@ class UnitCollector:
 
     def end_text(self) -> str:
         """Ends the text of a segment, and returns it."""
-        text, self._texts = "".join(self._texts[0]), []
-        return without_marks(text)
+        text = self.text_from(0)
+        self._texts = []
+        return text
+
+    def position(self) -> int:
+        """The end of the open text so far, for `text_from`."""
+        return len(self._texts[0])
+
+    def text_from(self, position: int) -> str:
+        """Returns the open text from a position on."""
+        return without_marks("".join(self._texts[0][position:]))
 
     def start_code(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Starts an element inside a text, as TMX has them."""
