@@ -40,6 +40,7 @@ def main(
     metric: str = "",
     task: str = "",
     output: LocalPath = "",
+    scores_output: LocalPath = "",
     overwrite: bool = False,
     seen: bool = True,
     dtype: DType = "float32",
@@ -65,6 +66,7 @@ def main(
         task: task whose metrics are computed, like parsing. Empty: the task of the run, or
             translation.
         output: file for the predictions.
+        scores_output: file for the scores: the JSON object of the last line.
         overwrite: replace an existing file.
         seen: say how many sentences the training text of the run has, and score both parts. This
             reads the training text. Several test sets are not compared.
@@ -80,9 +82,10 @@ def main(
         corpora = (corpus, *corpora)
     given = {"source": source, "reference": reference, "hypotheses": hypotheses}
     refuse_combinations(given | {"baseline": baseline, "output": output}, corpora)
-    if output and run:
+    if outputs := list(filter(None, [output, scores_output])):
         texts = [source, reference, *(x for c in corpora for x in (c.source, c.target, c.path))]
-        require_free([output], [*filter(None, texts), *run.files()], overwrite)
+        texts = list(filter(None, [*texts, hypotheses, baseline]))
+        require_free(outputs, [*texts, *(run.files() if run else [])], overwrite)
     task = task or (run.config.task.name if run else "translation")
     if run and run.config.task.name == task:
         options = run.config.task
@@ -104,7 +107,8 @@ def main(
         tests = _test_sets(kind, run, source, reference, corpora)
         evaluations = _evaluate(kind, run, tests, dtype)
         if len(evaluations) > 1:
-            _print_table({name: own.scores for name, own in evaluations.items()})
+            means = _print_table({name: own.scores for name, own in evaluations.items()})
+            _print_json(means, scores_output, overwrite)
             return
         ((predictions, scores),) = evaluations.values()
         if output:
@@ -119,7 +123,15 @@ def main(
         parts = compare_with_training(kind, run, test, predictions)
         scores |= parts
         print(describe(parts), end="\n" * bool(parts))
-    print(json.dumps(_finite(scores)))
+    _print_json(scores, scores_output, overwrite)
+
+
+def _print_json(scores: Mapping[str, Any], path: str, overwrite: bool) -> None:
+    """Prints scores as one JSON object, and writes it to a file if `path` is not empty."""
+    text = json.dumps(_finite(scores))
+    print(text)
+    if path:
+        write_output(path, f"{text}\n", overwrite)
 
 
 def refuse_combinations(given: Mapping[str, str], corpora: Sequence[Corpus]) -> None:
@@ -149,8 +161,8 @@ def score_outputs(
     return scores
 
 
-def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
-    """Prints the scores of several corpora as a table, and as JSON with their means."""
+def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Prints the scores of several corpora as a table; returns their means, and all scores."""
     numbers = {
         name: {key: score for key, score in own.items() if isinstance(score, float)}
         for name, own in scores.items()
@@ -164,7 +176,7 @@ def _print_table(scores: Mapping[str, Mapping[str, Any]]) -> None:
             means[key] = sum(column) / len(column)
         elif column.count(value) == len(column):  # such as a signature
             means[key] = value
-    print(json.dumps(_finite(means | {"corpora": scores})))
+    return means | {"corpora": scores}
 
 
 def _finite(scores: Any) -> Any:
