@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from tf_transformer.commands import command_line, train
-from tf_transformer.commands.pipeline_steps import read_steps
+from tf_transformer.commands.pipeline_file import read_steps
 from tf_transformer.config import Config
 from tf_transformer.run.folder import RunFolder
 

@@ -10,7 +10,7 @@ import yaml
 from conftest import small_config
 
 from tf_transformer.commands import command_line, pipeline
-from tf_transformer.commands.pipeline_steps import read_steps
+from tf_transformer.commands.pipeline_file import read_steps
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -128,9 +128,9 @@ def test_a_pipeline_continues_where_it_stopped_and_then_does_nothing(folder, cap
         ("one: ", "ones: ", "step last has the wrong option"),
         (", output: d.txt", "", "step last has the wrong option"),
         ("output: d.txt", "output: c.txt", "expected a different file for each output"),
-        ("last:", "first:", "steps.yaml, line 2: first stands twice"),
+        ("last:", "first:", "steps.yaml: line 2: first stands twice"),
         ("last:", "last: 3\nother:", "step last must be a command with its options"),
-        ("own_steps:join: {", "own_steps:join: [", "cannot be read"),
+        ("own_steps:join: {", "own_steps:join: [", "steps.yaml: while parsing"),
     ],
 )
 def test_all_steps_are_checked_before_one_runs(folder, capfd, old, new, message):
@@ -153,7 +153,7 @@ back:
     config: small.yaml
     data: {corpora: [{format: generated, pairs: 60}]}
 synthetic:
-  synthesize: {run_dir: back, text: a.txt, to: synthetic, min_score: -100, max_ratio: 100}
+  synthesize: {run_dir: $ROOT/pretrained/tatoeba-de-en, text: german.txt, to: synthetic}
 forward:
   train:
     run_dir: forward
@@ -172,7 +172,7 @@ scores:
 
 
 @pytest.mark.slow
-def test_the_commands_of_this_project_are_a_chain(folder, capfd):
+def test_the_commands_of_this_project_are_a_chain(folder, capfd, monkeypatch):
     options = dataclasses.asdict(small_config())
     small = {name: options[name] for name in ("model", "train", "decode")}
     for name in ("vocabulary_size", "batch_tokens", "max_length", "held_out"):
@@ -180,7 +180,10 @@ def test_the_commands_of_this_project_are_a_chain(folder, capfd):
     (folder / "small.yaml").write_text(yaml.safe_dump(small))
     (folder / "steps.yaml").write_text(CHAIN)
     (folder / "a.txt").write_text("twenty-one\nforty-two\n")
-    assert run(capfd, "--until", "synthetic")[0] == 0
+    (folder / "german.txt").write_text("Guten Morgen!\nIch bin müde.\n")
+    monkeypatch.setenv("ROOT", str(ROOT))
+    status, plan, errors = run(capfd, "--until", "synthetic")
+    assert (status, states(plan)) == (0, ["done"] * 2), errors
     status, plan, errors = run(capfd)
     assert status == 0, errors
     assert states(plan) == ["done"] * 6

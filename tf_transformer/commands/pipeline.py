@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from tf_transformer.commands import command_line
-from tf_transformer.commands.pipeline_steps import State, Step, read_steps
+from tf_transformer.commands.pipeline_file import read_steps
+from tf_transformer.commands.pipeline_step import State, Step
 from tf_transformer.errors import InputError
 from tf_transformer.files.aligned import aligned
 from tf_transformer.files.local_paths import LocalPath
