@@ -36,7 +36,7 @@ class TrainConfig:
         validate_every: updates in a validation interval; 0: the updates of an epoch.
         save_every: updates between checkpoints for resuming. Each validation also saves one.
         valid_score_examples: validation examples that are predicted (greedily) and scored, a
-            sample of all; 0: none.
+            sample of all; 0: none, as a language model has unless it is given.
         valid_score_every: validation intervals between two scores.
         metric: metric that chooses the best weights, for patience, export_best and --average best.
             One of: loss or perplexity (of validation), a metric of the task, a registered metric,

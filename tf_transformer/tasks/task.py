@@ -159,6 +159,10 @@ class Task(ABC):
         """
         return config
 
+    def defaults(self) -> dict[str, Any]:
+        """The options that this task sets unless they are given, by names like train.steps."""
+        return {}
+
     def text_size(self, config: Config) -> TextSize | None:
         """The size of the training text, for options that are chosen to fit it.
 

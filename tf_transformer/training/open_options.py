@@ -28,16 +28,19 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
-    rate. A run that has started keeps its options. Chosen options are printed. The options `given`,
-    by names like model.d_model, are kept. Data that cannot be read, and options or text that do not
-    fit the weights of the origin, are an `InputError`.
+    rate. A run that has started keeps its options. Chosen options are printed, with the defaults of
+    the task. The options `given`, by names like model.d_model, are kept. Data that cannot be read,
+    and options or text that do not fit the weights of the origin, are an `InputError`.
     """
     open_options = [name for name in defaults.FITTING if name not in given]
+    of_task = {name: value for name, value in task.defaults().items() if name not in given}
     if run.folder.has_checkpoint:
-        return _with_options(run, _of_started(run, [*open_options, KEEP_AS], given))
-    fixed = _of_origin(run, task, given)
+        return _with_options(run, _of_started(run, [*open_options, KEEP_AS, *of_task], given))
+    fixed = of_task | _of_origin(run, task, given)
     run = _with_options(run, fixed)
     fixed |= _of_copies(run, given)
+    for name, value in of_task.items():
+        tqdm.write(f"chosen for {run.config.task.name}: --{name} {value}")
     if not run.origin and (own := task.own_codec(run.config)):
         fixed["data.vocabulary_size"] = max(own.sizes)
     size = task.text_size(run.config) if open_options else None
