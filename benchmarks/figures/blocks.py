@@ -121,6 +121,24 @@ PRETRAINED = {  # by folder in pretrained/
 }
 
 
+def preparation() -> str:
+    """Time and memory by the number of pairs; a billion by the line through the rows."""
+    result = read("data_prepare")
+    rows = [
+        [
+            f"{row['pairs']:,}",
+            row["how"],
+            f"{row['seconds']:,.0f} s",
+            f"{row['pairs_per_second']:,}",
+            f"{row['peak_mb']:,}",
+        ]
+        for row in result["measurements"]
+    ]
+    hours = result["summary"]["hours_of_a_billion"]
+    rows += [["a billion, by a line", how, f"{time:,.0f} h", "", ""] for how, time in hours.items()]
+    return markdown(["pairs", "with", "time", "pairs/s", "peak MB"], rows)
+
+
 def demo_output() -> str:
     """The lines that `make demo` prints from the scores to the first translation."""
     printed = read("demo")["printed"]
@@ -275,6 +293,7 @@ OWN: dict[str, Renderer] = {
         },
         left=0,
     ),
+    "data_prepare": preparation,
     "decode.base": lambda: decode("base"),
     "decode.tiny": lambda: decode("tiny"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
