@@ -131,7 +131,8 @@ def _paths(name: str, value: Any, hint: Any) -> Iterator[tuple[str, str]]:
         yield name, value
     elif isinstance(value, DataConfig):
         hints = get_type_hints(DataConfig, include_extras=True)
-        for field in ("corpora", "valid_corpora", "tokenizer", "prepared"):
+        yield f"{name}.prepared", value.prepared
+        for field in ("corpora", "valid_corpora", "tokenizer"):
             for full_name, paths in _paths(f"{name}.{field}", getattr(value, field), hints[field]):
                 yield full_name, _in_data_folder(paths, value.folder)
     elif isinstance(value, tuple) and get_args(hint):
