@@ -165,7 +165,7 @@ forward:
 model:
   export: {run_dir: forward, to: model, format: run, average: 2}
 lines:
-  translate: {run_dir: "back,model", input: a.txt, output: lines.txt}
+  translate: {run_dir: "forward,model", input: a.txt, output: lines.txt}
 scores:
   evaluate: {run_dir: model, source: a.txt, reference: a.txt, seen: false, scores_output: s.json}
 """
