@@ -18,11 +18,12 @@ from sacrebleu.metrics import BLEU
 
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import decode, read_lines, read_texts
 from tf_transformer.files.writing import write_whole
 
 
-def main(n_best: str, reference: str, to: str, tokenize: str = "13a") -> None:
+def main(n_best: LocalPath, reference: LocalPath, to: LocalPath, tokenize: str = "13a") -> None:
     """Writes a hypothesis for each line; prints the BLEU of the best and of the closest ones.
 
     Args:

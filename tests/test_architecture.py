@@ -180,7 +180,7 @@ DOORS = {
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
     **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
-    "commands.inspect_corpora": {"Run.load"},
+    **{f"commands.{name}": {"Run.load"} for name in ("inspect_corpora", "pipeline_step")},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder

@@ -10,7 +10,8 @@ from tf_transformer.config import DataConfig
 from tf_transformer.data.corpora import check
 
 ROOT = pathlib.Path(__file__).parents[1]
-CONFIGS = sorted(ROOT.glob("configs/*.yaml"))
+# All files but the chain of commands, whose last training tests/test_pretrained.py compares.
+CONFIGS = sorted({*ROOT.glob("configs/*.yaml")} - {ROOT / "configs" / "multi30k_best.yaml"})
 ONE_OF_EACH_TASK = ("multi30k", "parsing", "classification", "language_model")
 
 

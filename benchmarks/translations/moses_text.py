@@ -19,13 +19,14 @@ import sacremoses
 
 from tf_transformer.commands import command_line
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.reading import read_texts
 from tf_transformer.files.writing import write_whole
 
 
 def main(
-    folder: str,
-    to: str,
+    folder: LocalPath,
+    to: LocalPath,
     languages: str = "en,de",
     lowercase: bool = True,
     split_compounds: bool = False,

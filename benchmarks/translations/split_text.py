@@ -17,15 +17,16 @@ from tf_transformer.commands import command_line
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.readers.text import stream_files
 from tf_transformer.errors import InputError
+from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.writing import write_whole
 
 Pair = tuple[str, ...]
 
 
 def main(
-    sources: str,
-    targets: str,
-    to: str,
+    sources: LocalPath,
+    targets: LocalPath,
+    to: LocalPath,
     valid: int = 1000,
     test: int = 2000,
     seed: int = 1,

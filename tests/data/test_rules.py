@@ -95,5 +95,7 @@ def test_recommended_rules_can_be_named_together_and_with_others():
 
 
 def test_an_unknown_rule_is_an_error():
-    with pytest.raises(InputError, match="no rule 'lenght'; expected recommended, none, or some of dup"):
+    with pytest.raises(
+        InputError, match="no rule 'lenght'; expected recommended, none, or some of dup"
+    ):
         chosen(["lenght", "recommended"])

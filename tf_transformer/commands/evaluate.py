@@ -40,6 +40,7 @@ def main(
     metric: str = "",
     task: str = "",
     output: LocalPath = "",
+    scores_output: LocalPath = "",
     overwrite: bool = False,
     seen: bool = True,
     dtype: DType = "float32",
@@ -65,6 +66,7 @@ def main(
         task: task whose metrics are computed, like parsing. Empty: the task of the run, or
             translation.
         output: file for the predictions.
+        scores_output: file for the scores: the JSON object of the last line.
         overwrite: replace an existing file.
         seen: say how many sentences the training text of the run has, and score both parts. For a
             run of an earlier version, this reads the training text.
@@ -80,9 +82,10 @@ def main(
         corpora = (corpus, *corpora)
     given = {"source": source, "reference": reference, "hypotheses": hypotheses}
     refuse_combinations(given | {"baseline": baseline, "output": output}, corpora)
-    if output and run:
+    if outputs := list(filter(None, [output, scores_output])):
         texts = [source, reference, *(x for c in corpora for x in (c.source, c.target, c.path))]
-        require_free([output], [*filter(None, texts), *run.files()], overwrite)
+        texts = list(filter(None, [*texts, hypotheses, baseline]))
+        require_free(outputs, [*texts, *(run.files() if run else [])], overwrite)
     options = _task_options(task, run, decode_options.get("task_options") or {})
     check_files(options.name, source, hypotheses, baseline, *split_paths(reference))
     for test_set in corpora:
@@ -103,7 +106,15 @@ def main(
             lines = "".join(one_line(text) + "\n" for text in predictions)
             write_output(output, lines, overwrite)
         scores = _report(kind, run, tests, evaluations, seen)
-    print(json.dumps(_finite(scores)))
+    _print_json(scores, scores_output, overwrite)
+
+
+def _print_json(scores: Mapping[str, Any], path: str, overwrite: bool) -> None:
+    """Prints scores as one JSON object, and writes it to a file if `path` is not empty."""
+    text = json.dumps(_finite(scores))
+    print(text)
+    if path:
+        write_output(path, f"{text}\n", overwrite)
 
 
 def refuse_combinations(given: Mapping[str, str], corpora: Sequence[Corpus]) -> None:

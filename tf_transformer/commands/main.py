@@ -1,11 +1,12 @@
 """The installed command, `tf-transformer`: one program for all commands."""
 
-import importlib
+import os
 import sys
 from collections.abc import Callable
 
 from tf_transformer.commands import command_line
 from tf_transformer.commands.standard_streams import standard_streams
+from tf_transformer.registry import Registry
 
 COMMANDS = {
     "train": "train a model, or resume an interrupted training run",
@@ -16,6 +17,7 @@ COMMANDS = {
     "plot": "draw the curves of training runs",
     "synthesize": "translate a text into a corpus of training pairs",
     "distill": "train a small, fast model on the translations of a large one",
+    "pipeline": "run a chain of commands from a file, and continue where it stopped",
     "inspect": "show what corpora hold, their faults, and the overlap of training and test",
     "prepare": "prepare a training text that is larger than a machine, on Apache Beam",
     "words": "write the words of parallel text with their translations",
@@ -41,7 +43,7 @@ def main() -> None:
     with standard_streams():
         if name in ("-h", "--help"):
             print(usage)
-        elif name in COMMANDS:
+        elif name in COMMANDS or ":" in name:
             command_line.run(command(name), arguments, program=f"tf-transformer {name}")
         else:
             error = f"unknown command {name!r}" if name else "expected a command"
@@ -51,8 +53,11 @@ def main() -> None:
 
 
 def command(name: str) -> Callable[..., None]:
-    """The function of a command in `COMMANDS`."""
-    return importlib.import_module(f"tf_transformer.commands.{MODULES.get(name, name)}").main
+    """The function of a command in `COMMANDS`, or of module:attribute in the working folder."""
+    if ":" in name and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    modules = {known: f"tf_transformer.commands.{MODULES.get(known, known)}" for known in COMMANDS}
+    return Registry("command", {known: f"{modules[known]}:main" for known in modules}).get(name)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ _VERSION = 1
 class StartRecord:
     """The options of a piece of work, and hashes of the contents that it reads.
 
-    The file `<output>.partial.json`, locked while the work writes, and removed at the end.
+    The file `<output>.partial.json`, locked while the work writes, and removed at the end. A step
+    of a pipeline keeps it beside its output, with the outcome.
     """
 
     def __init__(self, partial: pathlib.Path):
@@ -45,7 +46,7 @@ class StartRecord:
         if changed:
             raise InputError(
                 f"{self._partial} belongs to a start with another input, model or search: "
-                f"{'; '.join(changed)}. Give the options of that start, or move the file away."
+                f"{'; '.join(changed)}. Give the options of that start, or move it away."
             )
 
     def begin(self) -> None:
@@ -67,14 +68,25 @@ class StartRecord:
             raise InputError(f"{self.path} cannot be written: {error}.") from error
         self._lock.write(self._json().encode())
 
-    def end(self, remove: bool) -> None:
-        """Unlocks the record. `remove` says whether to remove it, if nothing is left to resume."""
+    def end(self, remove: bool, outcome: Mapping[str, Any] | None = None) -> None:
+        """Unlocks the record. `remove` says whether to remove it, if nothing is left to resume.
+
+        The outcome of the work is stored, if there is one.
+        """
         if self._lock:
+            if outcome:
+                self._lock.write(self._json(outcome).encode())
             self._lock.release(remove)
 
-    def _json(self) -> str:
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """The outcome that an earlier start has stored; {} without one."""
+        return (self._read() or {}).get("outcome", {})
+
+    def _json(self, outcome: Mapping[str, Any] | None = None) -> str:
         record = {_NAME: _VERSION, "options": self.options, "contents": self.contents}
-        return json.dumps(record, indent=1) + "\n"
+        record |= {"outcome": outcome} if outcome else {}
+        return json.dumps(record, indent=1, default=str) + "\n"
 
     def _read(self) -> dict[str, Any] | None:
         try:
