@@ -177,7 +177,8 @@ DOORS = {
     "commands.distill": {"Run.load", "RunFolder"},  # the teacher, and the student
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
+    **{f"commands.{name}": {"Run.load"} for name in ("align", "synthesize", "serve")},
+    "commands.translate_document": {"Run.load"},
     "commands.inspect_corpora": {"Run.load"},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},

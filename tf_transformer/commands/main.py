@@ -17,6 +17,7 @@ COMMANDS = {
     "synthesize": "translate a text into a corpus of training pairs",
     "distill": "train a small, fast model on the translations of a large one",
     "inspect": "show what corpora hold, their faults, and the overlap of training and test",
+    "align": "link the words of parallel text",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
     "serve": "translate for programs that speak LibreTranslate's, DeepL's or OpenAI's API",

@@ -18,6 +18,7 @@ from tf_transformer.data.examples import Examples, ExampleStream, spread
 from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
+from tf_transformer.data.word_links import with_links
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
@@ -79,6 +80,8 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif config.train.guided_alignment_weight and not _is_pair(task):
+        option, expected = "corpora: alignments", f"Leave them out for {name}."
     elif data.clean and not _is_pair(task):
         option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
@@ -207,15 +210,18 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
             keeps_budget=bool(data.augment),
         )
 
+    pairs = splits.train
+    if config.train.guided_alignment_weight:
+        pairs = with_links(pairs, data)
     text: TokenStore | Mixture
-    if splits.train.parts:
+    if pairs.parts:
         components = [
             Component(part.name, store(f"training, {part.name}", part.tagged), part.plan)
-            for part in splits.train.parts
+            for part in pairs.parts
         ]
         text = Mixture(components, SHARD_PAIRS, config.train.seed, data.temperature)
     else:
-        text = store("training", splits.train)
+        text = store("training", pairs)
     valid = {
         name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))
         for name, part in splits.valid.by_corpus().items()
