@@ -9,6 +9,7 @@ from tf_transformer.config import DType
 from tf_transformer.data.eflomal_links import eflomal_links
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
+from tf_transformer.files.outputs import require_free
 from tf_transformer.files.streaming import WINDOW, Output, Progress, Stream
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
@@ -56,6 +57,7 @@ def main(
     run = Run.load(run_dir, **decode_options)
     if run.config.task.name != "translation":
         raise InputError(f"expected a run of translation, got one of {run.config.task.name}.")
+    require_free(list(filter(None, [output])), run.files(), overwrite)
     stream = Stream([source, target], outputs, window, resume, overwrite)
     stream.depends_on(run.search_options() | {"--unit": unit, "--dtype": dtype}, run.identities())
 

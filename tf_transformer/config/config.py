@@ -58,7 +58,6 @@ class Config:
                 "data.vocabularies is separate. Give --model.tie_embeddings target (or none), or "
                 "--data.vocabularies shared."
             )
-
         if self.train.guided_alignment_weight:
             self._require_alignments()
 

@@ -94,7 +94,7 @@ def rows_of_links(
         >>> from tf_transformer.text.tokenizer import BYTES, Tokenizer
         >>> bytes_alone = Codec(Tokenizer.train([], BYTES))
         >>> rows_of_links(["1-0"], ["a house"], ["Haus"], bytes_alone)[0][:6]
-        [2, 8, 0, 5, 0, 0]
+        [1, 7, 0, 4, 0, 0]
     """
     rows = []
     for line, source, target in zip(lines, sources, targets, strict=True):
