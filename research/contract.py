@@ -9,6 +9,7 @@ empty rows as a batching server adds them. Counts the strings that differ from t
 
 With `--everything true`, the export has all options of texts: sentences, kept spans and the
 probabilities of words. Two lines form a text, with a span in each, and all texts have a glossary.
+translate.py also aligns the words, and the program counts the texts with a link to no word.
 """
 
 import itertools
@@ -30,7 +31,6 @@ from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.check import Request, session
 from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.inputs import WITH_INPUTS
-from tf_transformer.inference.notices import warnings_of
 from tf_transformer.inference.predictor import NBest
 from tf_transformer.inference.translator import Translator
 
@@ -88,11 +88,14 @@ def main(
         if everything:
             glossary = pathlib.Path(folder) / "glossary.tsv"
             glossary.write_text(GLOSSARY)
-            words += ["--terms", str(glossary)]
+            links = pathlib.Path(folder) / "links.txt"
+            words += ["--terms", str(glossary), "--alignments_output", str(links)]
         translated = python("translate.py", "--run_dir", run_dir, *words, stdin=b"\n".join(raw))
         texts = [line.decode("utf-8", "replace") for line in raw]
+        lines_of_links = links.read_text().split("\n")[:-1] if everything else []
         rows_of = rows_of_everything if everything else expected_rows
-        expected = rows_of(translator, texts, translated.decode().split("\n")[: len(raw)])
+        translations = translated.decode().split("\n")[: len(raw)]
+        expected = rows_of(translator, texts, translations)
         rows: Rows = [
             {"signature": signature, "batches": batches.name}
             | compare(wanted, served(model, signature, texts, wanted, batches))._asdict()
@@ -104,6 +107,7 @@ def main(
         "comparisons": len(rows),
         "different": sum(row["different"] for row in rows),
         "scores_within": max(row["scores_within"] for row in rows),
+        "wrong_links": wrong_links(texts, translations, lines_of_links),
         "variables_ratio": round(stored / (4 * translator.model.count_params()), 3),
     }
     print(of_rows(rows, left=2))
@@ -125,6 +129,16 @@ def with_spans(lines: list[bytes]) -> list[bytes]:
     return [" ".join(changed[n : n + 2]).encode() for n in range(0, len(changed), 2)]
 
 
+def wrong_links(texts: list[str], translations: list[str], lines: list[str]) -> int:
+    """How many lines of links such as 0-1 name a word that a text or its translation has not."""
+    count = 0
+    for text, translation, line in zip(texts, translations, lines, strict=bool(lines)):
+        sizes = len(text.split()), len(translation.split())
+        pairs = [tuple(map(int, link.split("-"))) for link in line.split()]
+        count += any(word >= size for pair in pairs for word, size in zip(pair, sizes, strict=True))
+    return count
+
+
 def rows_of_everything(
     translator: Translator, texts: list[str], translated: list[str]
 ) -> dict[str, Rows]:
@@ -133,7 +147,7 @@ def rows_of_everything(
     alone = expected_rows(translator, texts, translated, n_best)
     rows = {WITH_INPUTS[name]: alone[name] for name in WITH_INPUTS}
     for outputs, (best, *_) in zip(rows["with_inputs"], n_best, strict=True):
-        outputs |= {"parts": best.parts, "warnings": warnings_of(best.notices)}
+        outputs |= {"parts": best.parts, "warnings": " ".join(best.notices)}
         outputs |= {"word_probabilities": " ".join(map(str, best.word_probabilities))}
     return rows
 

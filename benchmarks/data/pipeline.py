@@ -10,11 +10,10 @@ from tf_transformer.config import DataConfig
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.data.store import TokenStore, find_or_make
+from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec
-from tf_transformer.training.preparation import SHARD_PAIRS
 from tf_transformer.training.strategy import replica_batches
 
 

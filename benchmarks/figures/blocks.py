@@ -121,6 +121,24 @@ PRETRAINED = {  # by folder in pretrained/
 }
 
 
+def preparation() -> str:
+    """Time and memory by the number of pairs; a billion by the line through the rows."""
+    result = read("data_prepare")
+    rows = [
+        [
+            f"{row['pairs']:,}",
+            row["how"],
+            f"{row['seconds']:,.0f} s",
+            f"{row['pairs_per_second']:,}",
+            f"{row['peak_mb']:,}",
+        ]
+        for row in result["measurements"]
+    ]
+    hours = result["summary"]["hours_of_a_billion"]
+    rows += [["a billion, by a line", how, f"{time:,.0f} h", "", ""] for how, time in hours.items()]
+    return markdown(["pairs", "with", "time", "pairs/s", "peak MB"], rows)
+
+
 def demo_output() -> str:
     """The lines that `make demo` prints from the scores to the first translation."""
     printed = read("demo")["printed"]
@@ -222,22 +240,6 @@ def _speed(row: dict[str, Any] | None, ratio: str) -> str:
     return f"{speed} {over}".strip() or "–"
 
 
-def trained_shapes(name: str) -> str:
-    """The speed of each system for base and tiny, from one result file."""
-    speeds = {(row["system"], row["shape"]): row for row in rows_of(name)}
-    rows = [
-        [
-            TRAINED[system],
-            *(
-                _speed(speeds.get((system, shape)), "ratio_to_fastest_other")
-                for shape in ("base", "tiny")
-            ),
-        ]
-        for system in dict.fromkeys(system for system, _ in speeds)
-    ]
-    return markdown(["system", "base, 16 × 32 tokens", "tiny, 64 × 24 tokens"], rows)
-
-
 def train_text() -> str:
     """The speed of each system on the batches of a text, and the seconds before it has it."""
     rows = [
@@ -275,7 +277,6 @@ TRAINING = {
     "first_loss": "first loss",
     "last_loss": "last loss",
 }
-REAL_TEXT_RUNS = ("", "_avx2", "_base", "_intel")
 OWN: dict[str, Renderer] = {
     "data_memory": fields_of(
         "data_memory",
@@ -292,6 +293,7 @@ OWN: dict[str, Renderer] = {
         },
         left=0,
     ),
+    "data_prepare": preparation,
     "decode.base": lambda: decode("base"),
     "decode.tiny": lambda: decode("tiny"),
     "decode_avx2.base": lambda: decode("base", "decode_avx2"),
@@ -300,8 +302,6 @@ OWN: dict[str, Renderer] = {
     "decode_int8.tiny": lambda: decode("tiny", "decode_int8"),
     "decode_opus.opus": lambda: decode("opus", "decode_opus"),
     "decode_tc_big.tc_big": lambda: decode("tc_big", "decode_tc_big"),
-    "decode_intel.base": lambda: decode("base", "decode_intel"),
-    "decode_intel.tiny": lambda: decode("tiny", "decode_intel"),
     "decode_lengths": fields_of(
         "decode_lengths",
         {"beam": "beam", "target_tokens": "target tokens", "median_seconds": "seconds per call"},
@@ -320,10 +320,7 @@ OWN: dict[str, Renderer] = {
         f"pretrained.{folder.replace('-', '_')}": partial(score_table, scores, columns=2)
         for folder, scores in PRETRAINED.items()
     },
-    **{
-        f"real_text{machine}": fields_of(f"real_text{machine}", REAL_TEXT)
-        for machine in REAL_TEXT_RUNS
-    },
+    "real_text": fields_of("real_text", REAL_TEXT),
     "scores": lambda: score_table(SCORED),
     "scores.all": lambda: score_table(SCORED | BY_PRETRAINED | LOWER_CASED),
     "scores.trainings": lambda: trainings([*SCORED, *LOWER_CASED]),
@@ -353,8 +350,6 @@ OWN: dict[str, Renderer] = {
     **{f"speed.{name}": partial(speeds, machine) for name, machine in MACHINES.items()},
     **{f"speed.{name}.measured": partial(measured, machine) for name, machine in MACHINES.items()},
     "train": train,
-    "train_avx2": lambda: trained_shapes("train_avx2"),
-    "train_intel": lambda: trained_shapes("train_intel"),
     "train_text": train_text,
 }
 BLOCKS = with_sources(OWN, FOLDERS[0])

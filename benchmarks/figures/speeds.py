@@ -28,17 +28,16 @@ TRANSLATING = {
 
 
 class Machine(NamedTuple):
-    """The result files that were measured on a machine."""
+    """The result files that were measured on a machine: of translation, training, real text."""
 
     decode: str
-    train: Sequence[str]
-    text: str
+    train: Sequence[str] = ()
+    text: str | None = None
 
 
 MACHINES = {
     "amd_avx512": Machine("decode_int8", ("train_base", "train_tiny"), "real_text"),
-    "intel_avx512": Machine("decode_intel", ("train_intel",), "real_text_intel"),
-    "amd_avx2": Machine("decode_avx2", ("train_avx2",), "real_text_avx2"),
+    "amd_avx2": Machine("decode_avx2"),
 }
 
 
@@ -64,7 +63,7 @@ def works(machine: Machine) -> list[Work]:
             }
             name = f"translation, {shape}, {cell_title(*cell)}"
             found.append(_work(name, systems, "savedmodel", TRANSLATING))
-    for shape in ("base", "tiny"):
+    for shape in ("base", "tiny") if machine.train else ():
         systems = {
             row["system"]: row["tokens_per_second"]
             for name in machine.train
@@ -72,8 +71,9 @@ def works(machine: Machine) -> list[Work]:
             if row["shape"] == shape and "tokens_per_second" in row
         }
         found.append(_work(f"training, {shape}", systems, "tf_transformer", TRAINED))
-    systems = {row["system"]: row["sentences_per_second"] for row in rows_of(machine.text)}
-    found.append(_work("captions, sentences/s", systems, "savedmodel", TRANSLATING))
+    if machine.text:
+        systems = {row["system"]: row["sentences_per_second"] for row in rows_of(machine.text)}
+        found.append(_work("captions, sentences/s", systems, "savedmodel", TRANSLATING))
     return found
 
 
@@ -92,7 +92,7 @@ def speeds(machine: Machine) -> str:
 
 def measured(machine: Machine) -> str:
     """When and with what the results of a machine were measured, and the commands."""
-    names = (machine.decode, *machine.train, machine.text)
+    names = [machine.decode, *machine.train, *filter(None, [machine.text])]
     commands = "\n".join(read(name)["command"] for name in names)
     return f"{measured_with(names)}\n\n```\n{commands}\n```"
 

@@ -162,6 +162,7 @@ def test_changed_texts_lose_their_links():
     [
         ({}, r"guided_alignment_weight needs data\.train_alignments, or alignments of a corpus"),
         ({"bpe_dropout": 0.1}, "needs fixed pieces of words: set data.bpe_dropout to 0"),
+        ({"prepared": "folder"}, r"reads the text itself: leave out data\.prepared"),
         ({"remat": True}, "needs the gradient of the attention: set model.remat to false"),
         ({"alignment_layer": 1}, "needs a decode.alignment_layer below 1, got 1"),
         ({"alignment_layer": -2}, "needs a decode.alignment_layer below 1, got -2"),

@@ -23,7 +23,6 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from export.serving import client_grpc, client_rest
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.inference.notices import warnings_of
 from tf_transformer.inference.translator import Translation
 
 HERE = pathlib.Path(__file__).parent
@@ -71,7 +70,7 @@ def serving_default(translator, text, prefix=None, terms=None):
         "score": [translation.score for translation in found],
         "cut": [translation.cut for translation in found],
         "truncated": [translation.truncated for translation in found],
-        "warnings": [warnings_of(translation.notices) for translation in found],
+        "warnings": [" ".join(translation.notices) for translation in found],
         "unseen_words": [" ".join(translation.unseen_words) for translation in found],
     }
 
@@ -85,7 +84,7 @@ def n_best(translator, text, prefix=None, terms=None):
         "scores": [[translation.score for translation in row] for row in found],
         "cut": [row[0].cut for row in found],
         "truncated": [row[0].truncated for row in found],
-        "warnings": [[warnings_of(translation.notices) for translation in row] for row in found],
+        "warnings": [[" ".join(translation.notices) for translation in row] for row in found],
         "unseen_words": [" ".join(row[0].unseen_words) for row in found],
     }
 
@@ -213,30 +212,51 @@ def test_every_loader_gives_the_outputs_of_the_translator(
             assert values == approximately(outputs[name]), (signature, name)
 
 
+SPANS = ["{name}", "https://example.org/a?b=1", "<b>", "</b>", "<br/>", "5 km"]
 PARAGRAPHS = [
     "Twenty-one. Seven!\nTwo hundred and twelve?",
     " He met Mr. Seven…  七。二十。\n",
     "\n",
     "",
     "seven, " * 40 + "end.",  # a sentence of several parts
+    "See {name}. It is <b>twenty-one</b>,<br/> 5 km from https://example.org/a?b=1!\nSeven.",
 ]
+EVERYTHING = {"split": "sentences", "split_language": "en", "keep": ("common",)}
+EVERYTHING |= {"word_probabilities": True, "second_search": True}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loader", [LOADERS[0], LOADERS[1]], ids=lambda loader: loader.__name__)
-def test_loaders_divide_texts_as_the_translator(loader, translator, tmp_path, request):
-    options = replace(translator.config, split="sentences", split_language="en")
-    splitting = translator.like(translator.model, options)
-    splitting.save(tmp_path / "1")
-    cases = splitting.signatures(PARAGRAPHS)
+@pytest.mark.parametrize("keep_as", ["text", "emoji"])
+def test_loaders_have_all_options_of_texts_as_the_translator(
+    loader, keep_as, translator, tmp_path, request
+):
+    """Sentences, kept spans, terms, a second search, warnings and probabilities of words."""
+    options = replace(translator.config, keep_as=keep_as, **EVERYTHING)
+    with_all = translator.like(translator.model, options)
+    with_all.save(tmp_path / "1")
+    cases = with_all.signatures(PARAGRAPHS)
     requests = [(name, case.inputs) for name, case in cases.items()]
-    answers = list(loader(requests, tmp_path / "1", tmp_path, request))
+    terms = {"text": PARAGRAPHS, "prefix": [""] * len(PARAGRAPHS)}
+    terms["terms"] = [TERMS.decode()] * len(PARAGRAPHS)
+    requests.append(("with_inputs", terms))
+    *answers, of_terms = loader(requests, tmp_path / "1", tmp_path, request)
     for (name, case), answer in zip(cases.items(), answers, strict=True):
         assert answer.keys() >= case.outputs.keys(), name
         for output, values in case.outputs.items():
             assert first_of(answer[output], values) == approximately(values), (name, output)
     assert cases["n_best"].outputs["parts"][:4] == [3, 3, 0, 0]
     assert cases["n_best"].outputs["parts"][4] > 2
+    expected = with_all(PARAGRAPHS, terms=terms["terms"])
+    assert of_terms["translation"] == [best.text for best in expected]
+    assert of_terms["warnings"] == [" ".join(best.notices) for best in expected]
+    assert any(of_terms["warnings"])
+    assert [len(row.split()) for row in of_terms["word_probabilities"]] == [
+        len(best.word_probabilities) for best in expected
+    ]
+    assert "Zwanzig" in of_terms["translation"][0]
+    for translation in (answers[0]["translation"][-1], of_terms["translation"][-1]):
+        assert [translation.count(span) for span in SPANS] == [1] * len(SPANS)
 
 
 def first_of(found, expected):

@@ -99,6 +99,37 @@ def test_a_lost_element_encloses_what_became_of_its_content(source, attended, ri
     assert repair(source, "A B C", np.eye(4)[attended]) == right
 
 
+@pytest.mark.parametrize(
+    ("ranges", "right"),
+    [
+        (((0, 2), (1, 3)), "<i>A</i> <b>B C</b>"),
+        (((1, 3), (0, 2)), "<b>A</b> <i>B C</i>"),
+        (((0, 3), (0, 3)), "<i><b>A B C</b></i>"),
+        (((0, 2), (0, 3)), "<b><i>A B</i> C</b>"),
+        (((0, 3), (1, 2)), "<i>A <b>B</b> C</i>"),
+    ],
+)
+def test_elements_that_share_words_stand_in_each_other_or_apart(ranges, right):
+    """Words in a range attend to the content of an element, other words to the rest."""
+    weights = np.zeros((3, 3))
+    for content, (first, stop) in enumerate(ranges):
+        weights[first:stop, content] = 0.6
+    weights[:, 2] = 0.01
+    assert repair("<i>a</i> <b>b</b> c", "A B C", weights) == right
+
+
+def test_overlapping_elements_stay_well_formed_and_keep_words_for_any_attention():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    for _ in range(200):
+        parts = [part for _ in range(rng.randrange(1, 4)) for part in ["x", *tree(rng, 1)]]
+        parts = [part for part in parts if part != "<br/>"]  # words in its place would go
+        source, words = " ".join(parts), rng.choices("ABCDEFGH", k=rng.randrange(1, 6))
+        result = repair(source, " ".join(words), rng=draws)
+        assert tags_parse(result), (source, result)
+        assert sorted(spans(result)) == sorted(spans(source)), (source, result)
+        assert without_spans(result).split() == words
+
+
 def test_an_element_with_words_encloses_words_for_any_attention():
     rng, draws = random.Random(0), np.random.default_rng(0)
     for _ in range(200):

@@ -15,7 +15,7 @@ from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.config.task import ClassificationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports import marian_folder
-from tf_transformer.inference.notices import Notice, warnings_of
+from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.parts import LongParts, parts_of
 from tf_transformer.inference.translator import Translator
 from tf_transformer.parsing.linearization import symbols
@@ -187,7 +187,7 @@ def test_the_saved_model_gives_the_same(splitting, tmp_path):
     for row, expected in zip(saved, found, strict=True):
         assert [(x.text, x.parts) for x in row] == [(x.text, x.parts) for x in expected]
         assert [x.unseen_words for x in row] == [x.unseen_words for x in expected]
-        names = [[warnings_of(x.notices) for x in of_side] for of_side in (row, expected)]
+        names = [[" ".join(x.notices) for x in of_side] for of_side in (row, expected)]
         assert names[0] == names[1]  # of all parts
     several = {Notice.SEVERAL_LINES, Notice.SEVERAL_SENTENCES}
     assert not several & {notice for row in saved for notice in row[0].notices}

@@ -225,9 +225,9 @@ def test_a_server_predicts_without_the_texts_that_fill_short_lists():
             [("", -0.5), ("", -1.5)],
         ]
         assert served.n_best(["a" * 101], ())[0][0].truncated
-        (row,) = served.n_best(["One {a}.\nTwo."], ())
-        other, loop, copy = Notice.PLACEHOLDERS, Notice.LOOP, Notice.UNTRANSLATED
-        assert [each.notices for each in row] == [(other, loop, copy), (Notice.SCRIPT,)]
+        (row,) = served.n_best(["One.\nTwo."], ())
+        loop, copy = Notice.LOOP, Notice.UNTRANSLATED
+        assert [each.notices for each in row] == [(loop, copy), (Notice.SCRIPT,)]
         with RestServer(divides=True) as dividing:
             (row,) = ServedModel(dividing.address, "translator").n_best(["One.\nTwo."], ())
             assert [each.parts for each in row] == [2, 2]

@@ -5,7 +5,11 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.text.test_placeholders import LOST, USUAL
 from tf_transformer.text import faults
+
+# Those that only a rule with lookaround can tell from other text.
+WITH_LOOKAROUND = {"%L1", "%1km", "%1%", "{0:dd MMM}", "{0, list}"}
 
 LOOPS = [
     ("a small house", "ein kleines Haus, ein kleines Haus"),
@@ -81,6 +85,40 @@ def test_a_copy_has_most_words_of_its_text(source, translation, is_copy):
 def test_numbers_are_their_digits(text, found):
     read = faults.numbers(tf.constant(["17", text, ""])).to_list()
     assert [x.decode() for x in read[1]] == found
+
+
+CHANGED = {code: other for code, other in LOST.items() if code not in WITH_LOOKAROUND}
+
+
+@pytest.mark.parametrize("code", CHANGED)
+def test_a_lost_or_changed_placeholder_is_found(code):
+    text = f"Das ist {code} ja."
+    assert not holds(faults.has_other_placeholders, text, f"Ja, {code} ist das.")
+    assert holds(faults.has_other_placeholders, text, f"Das ist {CHANGED[code]} ja.")
+    assert holds(faults.has_other_placeholders, "Das ist ja.", text)
+
+
+@pytest.mark.parametrize("text", USUAL)
+def test_usual_text_has_no_placeholders(text):
+    assert not holds(faults.has_other_placeholders, text, "Das ist ja.")
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "differ"),
+    [
+        ("%1$s of %2$s", "%2$s mit %1$s", False),
+        ("%s of %s", "%s", True),
+        ("&File (&F)", "&Datei (&D)", False),
+        ("<b>A</b>", "<b> A </b>", False),
+        ("%dx%d, %ds", "%d x %d, %d Sek.", False),
+        ("{n, plural, one {# file}}", "{n, plural, one {# Datei}}", False),
+        ("{n, plural, one {# file}}", "{m, plural, one {# file}}", True),
+        ("%s sent %d files.", "%sさんが%d個のファイルを送りました。", False),
+        ("", "", False),
+    ],
+)
+def test_placeholders_may_stand_in_any_order(source, translation, differ):
+    assert holds(faults.has_other_placeholders, source, translation) == differ
 
 
 @pytest.mark.parametrize(

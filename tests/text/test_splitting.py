@@ -30,6 +30,7 @@ SENTENCES = {
     ],
     "fr": ["M. Le Pen est là.", "« Vraiment ? » demanda-t-il.", "Mme Curie, p. 5 !"],
     "cs": ["Dne 1. Května přišel prof. Novák, např. včera.", "Žádný problém."],
+    "el": ["Πού μένει ο κ. Α. Παππάς;", "Ήρθε, π.χ. χθες."],
     "": ["他走了。", "「はい。」", "यह सच है।", "Привет!", "مرحبا؟"],
 }
 SPACES = ["\n", " \n\n\t", "\r\n", "\u2028", " \v"]
@@ -95,6 +96,9 @@ def test_any_sentences_that_are_joined_by_spaces_are_found(data, language):
         ("en", " Tom left. ", 1),
         ("de", "„Wo ist er?“ – „Ich weiß es nicht.“ Er ging.", 2),
         ("", "Where is he? – I do not know.", 2),
+        ("el", "Πού είναι ο κ. Νίκος; Δεν ξέρω.", 2),
+        ("", "Πού είναι\u037e Δεν ξέρω.", 2),
+        ("", "Ask Tom; He knows.", 1),
         ("en", "“Where is he?”\n– “Here.”", 2),
     ],
 )

@@ -71,6 +71,17 @@ def test_a_model_that_copies_emoji_reads_them_unless_an_option_says_text(
         assert is_told == (words == copies)
 
 
+def test_a_language_model_has_no_scores_unless_they_are_given(tmp_path, monkeypatch, capsys):
+    (tmp_path / "text").write_text("Tom is here.\n" * 9)
+    words = ["--task", "language_modeling", "--data.train_file", str(tmp_path / "text")]
+    option = "train.valid_score_examples"
+    for given, count in ([], 0), ([f"--{option}", "200"], 200), ([f"--{option}", "9"], 9):
+        config = completed(monkeypatch, tmp_path / "run", *words, *given)
+        assert config.train.valid_score_examples == count
+        is_told = f"chosen for language_modeling: --{option} 0" in capsys.readouterr().out
+        assert is_told == (not given)
+
+
 def test_two_files_and_nothing_else(tmp_path, two_files, short, monkeypatch, capsys):
     run = tmp_path / "run"
     config = trained(run, *two_files)

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from training import processes
 
+from tf_transformer.commands import prepare
+from tf_transformer.config import DataConfig
+
 OPTIONS = {"train.steps": 20, "train.validate_every": 10, "model.dropout_rate": 0}
 MANY = OPTIONS | {"train.steps": 100_000, "train.validate_every": 10}
 
@@ -99,3 +102,17 @@ def test_two_workers_validate_the_weights_that_a_fine_tuning_starts_with(tmp_pat
     for ours, theirs in zip(one, two, strict=True):
         for name in ("step", "val_loss", "val_chrf"):
             np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.slow
+def test_two_workers_read_their_own_shards_of_a_prepared_text_and_resume(tmp_path):
+    pytest.importorskip("apache_beam")
+    data = DataConfig(generated_pairs=60, held_out=20, vocabulary_size=320, max_length=100)
+    prepare.main(to=str(tmp_path / "store"), data=data, shard_pairs=10)
+    options = {"config": tmp_path / "store" / "config.yaml", "train.validate_every": 0}
+    for steps in (4, 9):
+        workers = start_workers(tmp_path / "run", **options | {"train.steps": steps})
+        outputs = [processes.finish(worker) for worker in workers]
+        assert all(f"trained {steps} updates" in output for output, _ in outputs)
+    losses = [row["loss"] for row in metrics_of(tmp_path / "run")]
+    assert np.isfinite(losses).all()

@@ -18,6 +18,7 @@ COMMANDS = {
     "distill": "train a small, fast model on the translations of a large one",
     "inspect": "show what corpora hold, their faults, and the overlap of training and test",
     "align": "link the words of parallel text",
+    "prepare": "prepare a training text that is larger than a machine, on Apache Beam",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",
     "serve": "translate for programs that speak LibreTranslate's, DeepL's or OpenAI's API",

@@ -72,6 +72,8 @@ class Config:
             problem = "needs data.train_alignments, or alignments of a corpus in data.corpora"
         elif self.data.bpe_dropout:
             problem = "needs fixed pieces of words: set data.bpe_dropout to 0"
+        elif self.data.prepared:
+            problem = "reads the text itself: leave out data.prepared"
         elif model.remat:
             problem = "needs the gradient of the attention: set model.remat to false"
         elif decode.alignment_layer not in range(-layers, layers):

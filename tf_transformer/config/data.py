@@ -254,6 +254,8 @@ class DataConfig:
             of up to 250,000 pairs stays in memory, and a longer one goes to the run's folder, in
             shards of this size. Memory holds only a few shards. Training shuffles four shards
             together. If a longer text is sorted by topic, shuffle its lines first.
+        prepared: folder that `tf-transformer prepare` wrote, with the vocabulary and the ids of the
+            corpora. Training then reads no training text.
         max_length: longest sentence in tokens, on either side. Training skips longer pairs; a
             language model learns longer lines in windows. 0: 256, or batch_tokens if smaller.
         vocabularies: shared: one vocabulary for all texts. separate: one for each side of a
@@ -307,6 +309,7 @@ class DataConfig:
     held_out: int = free(1000, positive)
     held_out_by: Literal["both", "source"] = free("both")
     cache_dir: LocalPath = free("", on_resume="free")
+    prepared: LocalPath = free("", on_resume="known_text")
     max_length: int = free(0, not_negative, derived=True, common=True)
     vocabularies: Literal["shared", "separate", "joint"] = same("shared")
     vocabulary_size: int = same(8000, positive, fits_text=True, common=True)

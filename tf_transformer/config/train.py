@@ -41,7 +41,7 @@ class TrainConfig:
         validate_every: updates in a validation interval; 0: the updates of an epoch.
         save_every: updates between checkpoints for resuming. Each validation also saves one.
         valid_score_examples: validation examples that are predicted (greedily) and scored, a
-            sample of all; 0: none.
+            sample of all; 0: none, as a language model has unless it is given.
         valid_score_every: validation intervals between two scores.
         metric: metric that chooses the best weights, for patience, export_best and --average best.
             One of: loss or perplexity (of validation), a metric of the task, a registered metric,
@@ -63,8 +63,8 @@ class TrainConfig:
             init_from. The run holds the adapters only, so it needs the other run. 0: train the
             weights themselves.
         strategy: devices of the training. one: one device. mirrored: all GPUs of this machine.
-            multi_worker: the processes in TF_CONFIG. auto: multi_worker with TF_CONFIG, mirrored
-            with several GPUs, else one.
+            multi_worker: the processes in TF_CONFIG, or those of a job step of SLURM. auto:
+            multi_worker with TF_CONFIG, mirrored with several GPUs, else one.
         threads: CPU threads on a machine without a GPU; 0: one per core.
         micro_batches: parts of a batch that run in parallel on CPUs; the parts share the threads
             equally. 0: the number of threads, or 1 where that is faster. A long training run on a

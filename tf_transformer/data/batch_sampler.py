@@ -5,12 +5,13 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
 from tf_transformer.data.mixture import Exposure, Mixture
+from tf_transformer.data.own_shards import OwnShards
 from tf_transformer.data.shard_sampler import BatchIndices, ShardSampler
 from tf_transformer.data.store import TokenStore
 from tf_transformer.data.tokens import Batch, TokenExamples, chunks
@@ -46,6 +47,8 @@ class BatchSampler:
         bucket_width: lengths are rounded up to multiples of this width and then compared.
         seed: seed of all orders.
         augment: changes the examples of `batches`; None: they stay as they are.
+        epoch_size: number of batches of an epoch, which leaves out the others; 0: all. Workers with
+            `OwnShards` have the same number.
         keeps_budget: whether batches of changed examples hold at most `batch_tokens`, too. If the
             examples have grown, random batches are left out. False: the batches grow.
 
@@ -58,12 +61,13 @@ class BatchSampler:
         [(2, 3)]
     """
 
-    store: TokenStore | Mixture
+    store: TokenStore | Mixture | OwnShards
     batch_tokens: int
     bucket_width: int
     seed: int
     augment: Augment | None = None
     keeps_budget: bool = False
+    epoch_size: int = 0
     # Batches by shard and epoch.
     _sizes: dict[tuple[int, int], int] = field(default_factory=dict, init=False)
 
@@ -77,6 +81,8 @@ class BatchSampler:
         return self._epoch_size(0)
 
     def _epoch_size(self, epoch: int) -> int:
+        if self.epoch_size:
+            return self.epoch_size
         return sum(self._size(shard, epoch) for shard in range(self.store.num_shards()))
 
     def updates(self, accumulate: int, epochs: int = 1) -> int:
@@ -105,6 +111,10 @@ class BatchSampler:
 
     def epoch(self, epoch: int, start: int = 0) -> Iterator[BatchIndices]:
         """Makes the batches of one epoch, from batch number `start` on."""
+        most = self.epoch_size - start if self.epoch_size else None
+        return itertools.islice(self._all_of_epoch(epoch, start), most)
+
+    def _all_of_epoch(self, epoch: int, start: int) -> Iterator[BatchIndices]:
         for group in self._groups(epoch):
             if start and start >= (size := sum(self._size(shard, epoch) for shard in group)):
                 start -= size
@@ -131,6 +141,18 @@ class BatchSampler:
             for sampler, shard in zip(samplers, group, strict=True)
         ]
         return (next(batches[i]) for i in order)
+
+    def of_worker(
+        self, worker: int, workers: int, smallest: Callable[[int], int]
+    ) -> "BatchSampler":
+        """The sampler of one of several workers, which reads its own shards.
+
+        Its batches hold its part of `batch_tokens`. `smallest` gives the smallest number of all
+        workers, so that all have epochs of the same size.
+        """
+        own = OwnShards(self.store, worker, workers)  # type: ignore[arg-type]
+        sampler = replace(self, store=own, batch_tokens=self.batch_tokens // workers)
+        return replace(sampler, epoch_size=smallest(len(sampler)))
 
     def batches(self, start: int = 0) -> Iterator[Batch]:
         """Makes endless batches, from batch number `start` of the training on."""

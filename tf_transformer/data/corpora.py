@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tf_transformer.config import Config, Corpus, DataConfig
 from tf_transformer.data import rules
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Plan, Texts, reasons
+from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import local_path
@@ -65,6 +66,15 @@ def validation_corpora(data: DataConfig) -> tuple[Corpus, ...]:
     return tuple(replace(corpus, split="validation") for corpus in training_corpora(data))
 
 
+def require_validation(data: DataConfig) -> None:
+    """Raises an `InputError` without validation text, which a prepared corpus needs."""
+    if not validation_corpora(data):
+        raise InputError(
+            "a prepared corpus holds no pair out for validation. Give data.valid_corpora, or "
+            "data.valid_source and data.valid_target."
+        )
+
+
 def is_generated(data: DataConfig) -> bool:
     """Whether the generated corpus is the only training text."""
     return all(corpus.format == "generated" for corpus in data.corpora) and len(data.corpora) < 2
@@ -84,9 +94,11 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
     """
     check(config.data)
     data = in_folder(config.data)
-    train = stream(training_corpora(data), fields, data, data.clean)
+    train = _training_stream(data, fields)
     if validation := validation_corpora(data):
         return train, stream(validation, fields, data).read()
+    if data.prepared:
+        require_validation(data)
     by_target = len(fields) == 2 and data.held_out_by == "both"
     return train.hold_out(data.held_out, config.train.seed, by_target)
 
@@ -94,8 +106,23 @@ def load_examples(config: Config, fields: Sequence[str]) -> tuple[ExampleStream,
 def training_size(data: DataConfig, fields: Sequence[str]) -> TextSize:
     """The size of the training text, with the pairs that are held out from it for validation."""
     check(data)
-    data = in_folder(data)
-    return TextSize.of(stream(training_corpora(data), fields, data, data.clean))
+    if data.prepared:
+        prepared = Prepared.load(data.prepared)
+        return TextSize(prepared.pairs, prepared.bytes)
+    return TextSize.of(_training_stream(in_folder(data), fields))
+
+
+def _training_stream(data: DataConfig, fields: Sequence[str]) -> ExampleStream:
+    corpora = training_corpora(data)
+    if not data.prepared:
+        return stream(corpora, fields, data, data.clean)
+    prepared = Prepared.load(data.prepared)
+    if len(prepared.identities) != len(corpora):
+        raise InputError(
+            f"data.prepared {data.prepared} has {len(prepared.identities)} corpora, but "
+            f"data.corpora has {len(corpora)}. {prepared.advice}"
+        )
+    return joined(corpora, prepared.streams(fields))
 
 
 def stream(
@@ -109,6 +136,11 @@ def stream(
     if clean:
         places = [f" in {name}" if len(corpora) > 1 else "" for name in labels(corpora)]
         streams = [_cleaned(text, clean, x) for text, x in zip(streams, places, strict=True)]
+    return joined(corpora, streams)
+
+
+def joined(corpora: Sequence[Corpus], streams: Sequence[ExampleStream]) -> ExampleStream:
+    """Makes one stream of the examples of corpora, with their tags and plans."""
     parts = [
         Part(name, text, corpus.tag, Plan(corpus.weight, corpus.from_epoch, corpus.until_epoch))
         for name, text, corpus in zip(labels(corpora), streams, corpora, strict=True)
@@ -189,7 +221,10 @@ def check(data: DataConfig) -> None:
     if own_file(files.corpora):
         return
     rules.chosen(data.clean)
-    for corpus in (*training_corpora(files), *validation_corpora(files)):
+    if files.prepared:
+        Prepared.load(files.prepared)
+    training = () if files.prepared else training_corpora(files)
+    for corpus in (*training, *validation_corpora(files)):
         try:
             check_corpus(corpus)
         except InputError as error:

@@ -8,6 +8,7 @@ folder of a store has a temporary name until all shards are written.
 
 import contextlib
 import hashlib
+import io
 import itertools
 import json
 import os
@@ -16,7 +17,7 @@ import shutil
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from tf_transformer.data.tokens import Encoder, IdRows, TokenExamples, tokenise,
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
+SHARD_PAIRS = 250_000  # in one shard of tokenised text
 _SUMMARY = "store.json"
 _FORMAT = 2  # version of the file format
 _numbers = itertools.count()  # numbers of the stores that this process writes
@@ -125,10 +127,7 @@ class TokenStore:
     def add(self, shard: TokenExamples) -> None:
         """Adds the next shard, as files or in memory."""
         if self._folder is not None:
-            for name, rows in shard.rows.items():
-                ids, lengths = _files(self._folder, self._made, name)
-                np.save(ids, rows.ids)
-                np.save(lengths, rows.lengths)
+            write_shard(self._folder, self._made, shard)
         with self._changed:
             if self._folder is None:
                 self._in_memory.append(shard)
@@ -155,15 +154,8 @@ class TokenStore:
         """Moves the files, if there are some, to their final folder, where `load` finds them."""
         if self._folder is None:
             return
-        facts = {
-            "fingerprint": fingerprint,
-            "names": self._names,
-            "shards": self._made,
-            "examples": self.num_examples,
-            "skipped": self.skipped,
-            "bytes": _size(self._folder),
-        }
-        write_whole(self._folder / _SUMMARY, json.dumps(facts, indent=1) + "\n")
+        counts = self._made, self.num_examples, self.skipped
+        write_summary(self._folder, fingerprint, self._names, *counts)
         with self._changed:  # no thread may open a shard at this time
             if TokenStore.load(folder, fingerprint):  # another process has just made this store
                 shutil.rmtree(self._folder)
@@ -188,6 +180,46 @@ class TokenStore:
         store._made = facts["shards"]
         store.finish()
         return store
+
+
+def write_shard(folder: pathlib.Path, number: int, shard: TokenExamples) -> str:
+    """Writes the files of a shard, each one as a whole; returns a hash of their content."""
+    digest = hashlib.sha256()
+    for name, rows in shard.rows.items():
+        for path, array in zip(_files(folder, number, name), (rows.ids, rows.lengths), strict=True):
+            content = io.BytesIO()
+            np.save(content, array)
+            digest.update(content.getbuffer())
+            write_whole(path, content.getvalue())
+    return digest.hexdigest()
+
+
+def write_summary(
+    folder: pathlib.Path,
+    fingerprint: str,
+    names: Sequence[str],
+    shards: int,
+    examples: int,
+    skipped: Mapping[str, int],
+) -> None:
+    """Writes the file that makes a folder with the files of all shards a store; see `load`."""
+    facts = {
+        "fingerprint": fingerprint,
+        "names": names,
+        "shards": shards,
+        "examples": examples,
+        "skipped": skipped,
+        "bytes": _size(folder),
+    }
+    write_whole(folder / _SUMMARY, json.dumps(facts, indent=1) + "\n")
+
+
+def store_folder(
+    folder: str | os.PathLike, encoder: Encoder, max_length: int, shard_examples: int, identity: str
+) -> tuple[pathlib.Path, str]:
+    """The folder of the store of a text with an identity, and the fingerprint in the store."""
+    fingerprint = f"{_FORMAT} {encoder.identity} {max_length} {shard_examples} {identity}"
+    return pathlib.Path(folder, hashlib.sha256(fingerprint.encode()).hexdigest()[:20]), fingerprint
 
 
 def _files(folder: pathlib.Path, number: int, name: str) -> list[pathlib.Path]:
@@ -217,8 +249,8 @@ def find_or_make(
     another one when the thread is done; `warn` receives a warning if many examples are skipped. If
     every example is too long, or if the folder cannot be written, an `InputError` is raised.
     """
-    fingerprint = f"{_FORMAT} {encoder.identity} {max_length} {shard_examples} {stream.identity}"
-    final = pathlib.Path(folder) / hashlib.sha256(fingerprint.encode()).hexdigest()[:20]
+    options = encoder, max_length, shard_examples
+    final, fingerprint = store_folder(folder, *options, stream.identity)
     store = TokenStore.load(final, fingerprint)
     if store is None:
         counts = Counter[str]()

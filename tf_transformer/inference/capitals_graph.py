@@ -82,12 +82,15 @@ def is_short_word(text: tf.Tensor) -> tf.Tensor:
     return tf.strings.regex_full_match(_kinds_of(text), capitals.SHORT_WORD)
 
 
-def _kinds_of(text: tf.Tensor) -> tf.Tensor:
+def _kinds(text: tf.Tensor) -> tf.Tensor:
     """The kind of each character of strings (B,), as strings (B,)."""
     kinds = tf.strings.regex_replace(text, f"[^{''.join(_KINDS.values())}]", capitals.OTHER_KIND)
     for kind, characters in _KINDS.items():
         kinds = tf.strings.regex_replace(kinds, f"[{characters}]", kind)
     return kinds
+
+
+_kinds_of = Traced(_kinds, STRINGS)  # a graph has these long patterns once
 
 
 def title(text: tf.Tensor) -> tf.Tensor:

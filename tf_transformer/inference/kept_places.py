@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from tf_transformer.text.elements import is_paired, is_well_formed, openings
+from tf_transformer.text.elements import is_well_formed, openings
 from tf_transformer.text.kept_spans import CLOSING, TAG
 
 ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
@@ -81,9 +81,11 @@ def place(
     start = tf.where(is_there, own, start)
     closes = ~is_there & (opening >= 0)
     start = tf.where(closes, tf.maximum(start, tf.gather(start, opened)), start)
-    spans = _spaced(wanted.spans, had_space, output, start, tf.maximum(start, stop))
+    at, order = tf.unstack(_nested(wanted.spans, start, opening, output))
+    stop = tf.where(at == start, tf.maximum(start, stop), at)
+    spans = _spaced(wanted.spans, had_space, output, at, stop)
     spans = tf.where(is_there, wanted.spans, spans)
-    return _joined(drawn.output, removed, _nested(wanted.spans, start), spans)
+    return _joined(drawn.output, removed, tf.gather(at, order), tf.gather(spans, order))
 
 
 def matches(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
@@ -323,16 +325,40 @@ def _spaced(
     return tf.strings.join([tf.where(left, " ", ""), spans, tf.where(right, " ", "")])
 
 
-def _nested(spans: tf.Tensor, start: tf.Tensor) -> tf.Tensor:
-    """The places (K,) of spans. If tags do not nest there, they stand in the order of the source.
+def _nested(spans: tf.Tensor, start: tf.Tensor, opening: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+    """The places (K,) of spans and their order there: int32 (2, K).
 
-    The tags then share their places.
+    Places at which the tags of the source would not nest are changed; see `_apart`.
     """
     order = tf.argsort(start, stable=True)
-    wrong = is_well_formed(spans) & ~is_well_formed(tf.gather(spans, order))
-    chosen = tf.where(is_paired(spans))  # (P, 1)
-    places = tf.sort(tf.gather_nd(start, chosen))
-    return tf.where(wrong, tf.tensor_scatter_nd_update(start, chosen, places), start)
+    nest = is_well_formed(tf.gather(spans, order)) | ~is_well_formed(spans)
+    as_they_are = tf.stack([start, order])
+    return tf.cond(nest, lambda: as_they_are, lambda: _apart(start, opening, output))
+
+
+def _apart(start: tf.Tensor, opening: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+    """The places (K,) of elements that nest, and the order of their tags there: int32 (2, K).
+
+    The first of two elements that overlap ends where the second begins. Elements with the same
+    words stand in each other.
+    """
+    closing = tf.cast(tf.where(opening >= 0), tf.int32)  # (E, 1)
+    opened = tf.gather(opening, closing)  # (E, 1)
+    first = tf.gather_nd(start, opened)
+    last = tf.maximum(first, tf.gather_nd(start, closing))
+    crosses = (first[:, None] < first) & (first < last[:, None]) & (last[:, None] < last)
+    last = tf.reduce_min(tf.where(crosses, first, last[:, None]), axis=1)
+    has_space = (_byte_at(output, last - 1, 0) == _SPACE) & (first < last - 1)
+    start = tf.tensor_scatter_nd_update(start, closing, last - tf.cast(has_space, tf.int32))
+    place = tf.range(tf.size(start))
+    other = tf.tensor_scatter_nd_update(place, closing, opened[:, 0])  # the tag of the other side
+    other = tf.tensor_scatter_nd_update(other, opened, closing[:, 0])
+    # At a place, elements end, the inner ones first. Then others begin, the outer ones first.
+    reach = tf.gather(start, other)
+    order = tf.argsort(tf.where(reach < start, -other, place), stable=True)
+    for key in (-reach, tf.sign(reach - start), start):  # the last one counts most
+        order = tf.gather(order, tf.argsort(tf.gather(key, order), stable=True))
+    return tf.stack([start, order])
 
 
 def _joined(output: tf.Tensor, removed: tf.Tensor, start: tf.Tensor, spans: tf.Tensor) -> tf.Tensor:

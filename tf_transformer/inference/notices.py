@@ -20,9 +20,7 @@ class Notice(StrEnum):
     LONG_INPUT = "long_input"
     SEVERAL_LINES = "several_lines"  # the input has several lines, which the model reads as one
     SEVERAL_SENTENCES = "several_sentences"  # the input has several sentences
-    # Input and translation have other ones, such as %s or {name}. Not in the graphs of exports: RE2
-    # cannot read their rules.
-    PLACEHOLDERS = "placeholders"
+    PLACEHOLDERS = "placeholders"  # input and translation have other ones, such as %s or {name}
     EMPTY = "empty"  # the input has letters, and its translation is empty
     SCRIPT = "script"  # a word of the translation is in another script than the rest
     NUMBERS = "numbers"  # input and translation have other numbers above 12
@@ -31,11 +29,6 @@ class Notice(StrEnum):
     LENGTH_RATIO = "length_ratio"  # the translation is much longer or shorter than the input
     # The input has words that the training text does not have: `Prediction.unseen_words`.
     UNSEEN = "unseen"
-
-
-def warnings_of(notices: Iterable[Notice]) -> str:
-    """The output `warnings` of an export for a text that has notices in the order of `Notice`."""
-    return " ".join(notice for notice in notices if notice is not Notice.PLACEHOLDERS)
 
 
 def in_order(notices: Iterable[str]) -> tuple[Notice, ...]:

@@ -1,22 +1,27 @@
 """The notices that texts and their translations show, on tensors."""
 
+import functools
+import itertools
+import re
 from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
 from tf_transformer.inference.notices import Notice
+from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.text import faults
 from tf_transformer.text.graph_splitter import has_several_sentences
-from tf_transformer.text.normalization import LETTERS, class_of
-from tf_transformer.text.splitting import END, LINE_ENDS
+from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, class_of
+from tf_transformer.text.splitting import LINE_ENDS, STOPS
 from tf_transformer.text.target_tag import BLANK
 
 RARE = (
-    *(Notice.SEVERAL_LINES, Notice.SEVERAL_SENTENCES, Notice.EMPTY),
+    *(Notice.SEVERAL_LINES, Notice.SEVERAL_SENTENCES, Notice.PLACEHOLDERS, Notice.EMPTY),
     *(Notice.SCRIPT, Notice.NUMBERS),
 )
 OF_PAIRS = (*RARE, Notice.LOOP, Notice.UNTRANSLATED, Notice.LENGTH_RATIO)
-_LATIN = "\\x00-\u024f\u1e00-\u1eff\u2000-\u22ff"  # with marks and symbols
+_LATIN = [*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2300)]  # with marks and symbols
+_IN_CODES = r"%{<&$@\\\[_:"  # each placeholder has one of them; a colon stands before a letter
 
 
 class PairNotices:
@@ -35,16 +40,7 @@ class PairNotices:
 
     def __init__(self, scripts: Sequence[int] = ()):
         self._scripts = scripts
-        some_number, line_end = f"[{class_of(('Nd',))}]", f"[{LINE_ENDS}]"
-        # What a text or a translation with a rare notice has.
-        # Inside the loop of a search, so many operations would take several times as long.
-        self._of_rows = tf.function(
-            self._shown,
-            input_signature=[tf.TensorSpec((None,), tf.string)] * 2,
-            autograph=False,
-            experimental_attributes={"_noinline": True},
-        )
-        self._rare = f"(?s:.*(?:{some_number}|[^{_LATIN}]|{END}|{line_end}).*)?"
+        self._of_rows = Traced(self._shown, STRINGS, STRINGS)
 
     def __call__(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """For strings (B,) and (B,), valid UTF-8 without NUL: bool (B, K), K as in `OF_PAIRS`."""
@@ -52,11 +48,10 @@ class PairNotices:
 
     def _shown(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         pairs = faults.Pairs.of(text, translation)
-        may_have = tf.reduce_any(tf.strings.regex_full_match(pairs.strings, self._rare))
         rare = tf.cond(
-            may_have,
-            faults.apart(lambda: self._rare_of(pairs, text, translation)),
+            tf.reduce_all(tf.strings.regex_full_match(pairs.strings, _ordinary_text())),
             lambda: tf.zeros((len(RARE), tf.size(text)), tf.bool),
+            faults.apart(lambda: self._rare_of(pairs, text, translation)),
         )
         others = faults.has_loop(pairs), faults.is_copy(pairs), faults.is_out_of_proportion(pairs)
         is_text = tf.not_equal(translation, "")
@@ -70,11 +65,32 @@ class PairNotices:
         has_letters = tf.strings.regex_full_match(text, f"(?s).*[{class_of(LETTERS)}].*")
         return tf.stack(
             [
-                *(lines, has_several_sentences(text), has_letters & ~is_text),
+                *(lines, has_several_sentences(text), faults.has_other_placeholders(pairs)),
+                has_letters & ~is_text,
                 faults.has_wrong_script(pairs, self._scripts),
                 faults.has_other_numbers(pairs) & is_text,
             ]
         )
+
+
+@functools.cache
+def _ordinary_text() -> str:
+    """The pattern of texts, and of translations, that have no `RARE` notice.
+
+    They have Latin letters, marks and symbols in one line, no digits, at most one sentence, and no
+    code of a program. So simple a pattern takes a fraction of the time of those of the notices.
+    """
+
+    def usual_but(characters: str) -> str:
+        never = re.compile(f"[{LINE_ENDS}{_IN_CODES}0-9{characters}]")
+        codes = [code for code in _LATIN if not never.match(chr(code))]
+        runs = itertools.groupby(enumerate(codes), lambda place: place[1] - place[0])
+        ranges = [[code for _, code in run] for _, run in runs]
+        return "".join(rf"\x{{{run[0]:X}}}-\x{{{run[-1]:X}}}" for run in ranges)
+
+    unit = f"[{usual_but(STOPS)}]|:[{usual_but(STOPS + 'a-z')}]"
+    end = f"[{usual_but(WHITE_SPACE[1:-1])}]"  # a space behind a stop may end a sentence
+    return f"(?:{unit})*(?:{unit}|{end}){end}*:?"
 
 
 def names_of(is_shown: tf.Tensor, notices: Iterable[Notice]) -> tf.Tensor:
@@ -86,19 +102,3 @@ def names_of(is_shown: tf.Tensor, notices: Iterable[Notice]) -> tf.Tensor:
     """
     names = tf.where(is_shown, [f"{notice} " for notice in notices], "")
     return tf.strings.reduce_join(names, axis=-1)
-
-
-def union_of(names: tf.Tensor, notices: Iterable[Notice] = tuple(Notice)) -> tf.Tensor:
-    """The different names in strings (B,), in the order of `notices`, as `names_of`: string (B,).
-
-    Example:
-        >>> union_of(tf.constant(["loop cut ", "loop cut loop "])).numpy().tolist()
-        [b'cut loop ', b'cut loop ']
-    """
-    notices = tuple(notices)
-
-    def union() -> tf.Tensor:
-        columns = [tf.strings.regex_full_match(names, rf"(?:.* )?{x} .*") for x in notices]
-        return names_of(tf.stack(columns, axis=-1), notices)
-
-    return tf.cond(tf.reduce_any(tf.not_equal(names, "")), faults.apart(union), lambda: names)

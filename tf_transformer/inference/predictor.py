@@ -26,7 +26,6 @@ from tf_transformer.models.ensemble import members_of
 from tf_transformer.registry import TASKS
 from tf_transformer.run.run import Run, direction_of
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.placeholders import placeholders
 from tf_transformer.text.special_ids import PAD_ID
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -425,31 +424,21 @@ def predictions_of(
     ]
 
 
-def with_notices(
-    texts: Sequence[str], rows: Sequence[Sequence[Prediction]], unseen: Sequence[bytes | str] = ()
-) -> NBest:
-    """Adds what the graph does not tell to a row of translations for each text.
+def with_unseen(rows: Sequence[Sequence[Prediction]], unseen: Sequence[bytes | str] = ()) -> NBest:
+    """Adds unseen words to a row of translations for each text.
 
-    These are the notice `PLACEHOLDERS`, and `unseen`: nothing, or the `unseen_words` of each text
-    with a space between two.
+    `unseen` is empty, or has the `unseen_words` of each text with a space between two.
     """
-    words_of_texts = unseen if len(unseen) else [""] * len(texts)
+    words_of_texts = [tuple(_string(words).split()) for words in unseen] or [()] * len(rows)
     return [
         [
             prediction._replace(
-                notices=in_order(
-                    {
-                        *prediction.notices,
-                        *[Notice.PLACEHOLDERS]
-                        * (placeholders(text) != placeholders(prediction.text)),
-                        *[Notice.UNSEEN] * bool(words),
-                    }
-                ),
-                unseen_words=tuple(_string(words).split()),
+                notices=in_order({*prediction.notices, *[Notice.UNSEEN] * bool(words)}),
+                unseen_words=words,
             )
             for prediction in row
         ]
-        for text, row, words in zip(texts, rows, words_of_texts, strict=True)
+        for row, words in zip(rows, words_of_texts, strict=True)
     ]
 
 

@@ -19,7 +19,7 @@ from tf_transformer.inference.predictor import (
     PairScore,
     Prediction,
     predictions_of,
-    with_notices,
+    with_unseen,
 )
 from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
 from tf_transformer.machine.threads import require_threads
@@ -138,7 +138,7 @@ class SavedTranslator:
             predictions_of(*row, **{name: strings[name][i] for name in strings})
             for i, row in enumerate(zip(*fields, strict=True))
         ]
-        return with_notices(texts, rows, outputs.get(UNSEEN_WORDS, ()))
+        return with_unseen(rows, outputs.get(UNSEEN_WORDS, ()))
 
     def _call(self, signature: str, **texts: Sequence[str]) -> Mapping[str, Any]:
         inputs = {name: as_strings(strings) for name, strings in texts.items()}

@@ -13,7 +13,7 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import WITH_INPUTS
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
-from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of, union_of
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.inference.search_texts import Prepared, SearchTexts
 from tf_transformer.inference.second_search import SecondSearch
@@ -23,10 +23,14 @@ from tf_transformer.inference.word_probabilities import (
     word_probabilities,
 )
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.faults import apart, scripts_of
+from tf_transformer.text.faults import scripts_of
 from tf_transformer.text.graph_tokenizer import valid
 from tf_transformer.text.seen_words import UnseenWords
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
+
+TABLE = tf.TensorSpec((None, None), tf.string)
+SHOWN = (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT, *OF_PAIRS)
+"""The notices of the flag `warnings` that `SearchGraph` computes, in its order."""
 
 
 class Predictions(NamedTuple):
@@ -47,7 +51,7 @@ class SearchGraph(SearchTexts):
     `config.split`, the output `parts` counts the parts of each row, and a row is marked if one of
     its parts is. With `config.word_probabilities`, there is an output of this name; see the
     function of this name. With `translates`, the output `warnings` has the names of `Notice` that
-    hold for a text and a translation, with a space between two, except for `PLACEHOLDERS`.
+    hold for a text and a translation, with a space between two.
 
     A subclass for another form of text overrides members of `SearchTexts` and `endpoints`.
 
@@ -77,6 +81,9 @@ class SearchGraph(SearchTexts):
         self._translates = translates
         scripts = scripts_of(codec["target"].text_pieces) if translates else []
         self.pair_notices = PairNotices(scripts)
+        self._warnings = text_graph.Traced(
+            lambda *pairs: names_of(self.pairs_show(*pairs), OF_PAIRS), text_graph.STRINGS, TABLE
+        )
         has_words = translates and codec.seen_words
         self._unseen_words = None
         if has_words:  # one graph, so that the export has the words once
@@ -142,8 +149,6 @@ class SearchGraph(SearchTexts):
         tokens = hypotheses.lengths[:, 0]
         at_limit = tf.logical_and(tokens > 0, tf.logical_not(has_end))
         texts, scores, *strings = (field[:, :count] for field in (texts, scores, *strings))
-        if self._translates:
-            strings.append(self.warnings(text, texts))
         return Predictions(texts, scores, at_limit, tokens, strings)
 
     @property
@@ -152,38 +157,21 @@ class SearchGraph(SearchTexts):
         names = {WORD_PROBABILITIES: self.config.word_probabilities, WARNINGS: self._translates}
         return tuple(name for name, exists in names.items() if exists)
 
-    def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-        """The names of `PairNotices` for clean strings (B,) and predictions (B, N): string (B, N).
+    def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> list[tf.Tensor]:
+        """The names of `pairs_show` as one tensor, string (B, N), if the graph translates."""
+        return [self._warnings(text, predictions)] if self._translates else []
 
-        A space follows each name.
-        """
+    def pairs_show(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """`PairNotices` for clean strings (B,) and predictions (B, N): bool (B, N, K)."""
         _, rest = self.codec["source"].split_tag(text)
         shape = tf.shape(predictions)
         texts = tf.broadcast_to(rest[:, None], shape)
         rows = (tf.reshape(side, [-1]) for side in (texts, predictions))
-        return tf.reshape(names_of(self.pair_notices(*rows), OF_PAIRS), shape)
+        return tf.reshape(self.pair_notices(*rows), tf.concat([shape, [len(OF_PAIRS)]], axis=0))
 
-    def strings_of_copies(
-        self, text: tf.Tensor, copies: tf.Tensor, lengths: tf.Tensor
-    ) -> list[tf.Tensor]:
-        """`Predictions.strings` for texts without a search, string (B, 1) each.
-
-        The arguments, each (B,), are those of `Prepared`.
-        """
-        copies, strings = copies[:, None], []
-        if self.config.word_probabilities:
-            strings.append(of_copies(copies))
-        if self._translates:
-            is_copy = tf.equal(lengths, 0)
-            copied = tf.where(is_copy, text, "")
-            strings.append(
-                tf.cond(
-                    tf.reduce_any(is_copy),
-                    apart(lambda: self.warnings(copied, copies)),
-                    lambda: tf.fill(tf.shape(copies), ""),
-                )
-            )
-        return strings
+    def strings_of_copies(self, copies: tf.Tensor) -> list[tf.Tensor]:
+        """`Predictions.strings` for strings (B,) that are their own predictions, (B, 1) each."""
+        return [of_copies(copies[:, None])] if self.config.word_probabilities else []
 
     def _ids_of_repaired(
         self, text: tf.Tensor, outputs: tf.Tensor, repaired: tf.Tensor, ids: tf.Tensor
@@ -279,13 +267,10 @@ class SearchGraph(SearchTexts):
             texts, scores, strings, flags = self._predict_whole(
                 search, count, text_of_parts, *given_parts
             )
-            warnings = strings.pop(WARNINGS, None)
             texts, scores, *joined = self.rejoin(parts, texts, scores, *strings.values())
             strings = dict(zip(strings, joined, strict=True))
-            if warnings is not None:  # those of the best predictions for all parts
-                columns = warnings[:, 0], parts.text_of, tf.size(parts.counts)
-                names = union_of(tf.strings.unsorted_segment_join(*columns))
-                strings[WARNINGS] = tf.tile(names[:, None], [1, count])
+            if WARNINGS in flags:
+                flags[WARNINGS] = flags[WARNINGS][:, :1]  # of the best predictions
             flags = {
                 name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
                 for name, flag in flags.items()
@@ -293,17 +278,17 @@ class SearchGraph(SearchTexts):
             flags["parts"] = parts.counts
         if self._unseen_words:
             flags[UNSEEN_WORDS] = unseen
-            is_unseen = tf.where(tf.equal(unseen, ""), "", Notice.UNSEEN.value)[:, None]
-            strings[WARNINGS] += is_unseen
-        if WARNINGS in strings:
-            names = tf.strings.strip(strings[WARNINGS])
-            strings[WARNINGS] = tf.where(scores > NEG_INF, names, "")
+        if WARNINGS in flags:
+            shown = flags.pop(WARNINGS)
+            is_unseen = tf.not_equal(unseen, "")[:, None, None] & tf.ones_like(shown[..., :1])
+            names = names_of(tf.concat([shown, is_unseen], axis=2), (*SHOWN, Notice.UNSEEN))
+            strings[WARNINGS] = tf.where(scores > NEG_INF, tf.strings.strip(names), "")
         return texts, scores, strings, flags
 
     def _predict_whole(
         self, search: SearchIds, count: int, text: tf.Tensor, *given: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
-        """`_predict` of texts that are not divided; a space follows each name of `warnings`."""
+        """`_predict` of texts that are not divided; the flag `warnings` is (B, N, K)."""
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -323,8 +308,7 @@ class SearchGraph(SearchTexts):
 
         batch = tf.shape(text)[0]
         none = tf.fill((batch, count - 1), "")
-        of_copies = self.strings_of_copies(inputs.text, inputs.copies, inputs.lengths)
-        columns = inputs.copies[:, None], *of_copies
+        columns = inputs.copies[:, None], *self.strings_of_copies(inputs.copies)
         copies, *strings = (tf.concat([column, none], axis=1) for column in columns)
         score_of_none = tf.constant([0.0] + [NEG_INF] * (count - 1))
         scores = tf.tile(score_of_none[None], (batch, 1))
@@ -333,13 +317,13 @@ class SearchGraph(SearchTexts):
             run, inputs.lengths, max_rows, nothing, inputs.apart if given else None
         )
         flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        named = dict(zip(self.strings, strings, strict=True))
-        if WARNINGS in named:
+        if self._translates:  # here, because operations in the loop take several times as long
             is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
-            shown = tf.stack([inputs.cut, at_limit, is_long], axis=1)
-            of_inputs = names_of(shown, (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT))
-            named[WARNINGS] = of_inputs[:, None] + named[WARNINGS]
-        return texts, scores, named, flags
+            of_inputs = tf.stack([inputs.cut, at_limit, is_long], axis=1)[:, None]
+            of_inputs = tf.tile(of_inputs, [1, count, 1])
+            of_pairs = self.pairs_show(inputs.text, texts)
+            flags[WARNINGS] = tf.concat([of_inputs, of_pairs], axis=2)
+        return texts, scores, dict(zip(self.strings, strings, strict=False)), flags
 
     def unseen_words(self, text: tf.Tensor) -> tf.Tensor:
         """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,).

@@ -9,7 +9,7 @@ import tensorflow as tf
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.notices_graph import OF_PAIRS
-from tf_transformer.inference.text_graph import IDS, Traced
+from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
 from tf_transformer.text.special_ids import PAD_ID
 
 FAULTS = (Notice.EMPTY, Notice.NUMBERS, Notice.LOOP, Notice.LENGTH_RATIO)
@@ -35,6 +35,7 @@ class SecondSearch:
         size = min(config.no_repeat_ngram_size or 3, 3)
         config = replace(config, no_repeat_ngram_size=size, min_length_ratio=shortest)
         search = replace(graph.whole_search, config=config, static_shapes=False)
+        self._notices = Traced(graph.pair_notices, STRINGS, STRINGS, rare=True)
         self._search = Traced(lambda ids, terms: search(ids, {"terms": terms}), IDS, IDS, rare=True)
 
     def __call__(
@@ -84,7 +85,7 @@ class SecondSearch:
 
     def _faults(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """The `FAULTS` of the translations of strings (B,) without tags: bool (B, K)."""
-        shown = self._graph.pair_notices(self._graph.hidden(text), translation)
+        shown = self._notices(self._graph.hidden(text), translation)
         return tf.gather(shown, [OF_PAIRS.index(x) for x in FAULTS], axis=1)
 
     def _numbers(self, text: tf.Tensor, is_wanted: tf.Tensor) -> tf.Tensor:

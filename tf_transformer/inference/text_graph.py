@@ -13,10 +13,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DecodeConfig
+from tf_transformer.inference import saved_graph
 from tf_transformer.inference.micro_batches import Results, run_in_micro_batches
 from tf_transformer.kernels.gradient import without_own_gradients
-from tf_transformer.machine import rare_functions
 from tf_transformer.machine.keras_settings import own_settings
+from tf_transformer.machine.rare_functions import RARE_FUNCTION
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
@@ -53,7 +54,7 @@ class Traced:
     Args:
         function: the function.
         *inputs: shapes and dtypes of its arguments.
-        rare: whether other graphs call this one for few batches; see `rare_functions`.
+        rare: whether other graphs call this one for few batches; see `RARE_FUNCTION`.
     """
 
     _is_optimized = False
@@ -63,7 +64,7 @@ class Traced:
             lambda *tensors: tf.nest.map_structure(_as_rows, function(*tensors)),
             input_signature=inputs,
             autograph=False,
-            experimental_attributes=rare_functions.RARE_FUNCTION if rare else None,
+            experimental_attributes=RARE_FUNCTION if rare else None,
         )
 
     @functools.cached_property
@@ -141,7 +142,7 @@ def write_saved_model(graph: TextGraph, path: str | os.PathLike) -> None:
         endpoint = traced.setdefault((function, *inputs), Traced(function, *specs))
         archive.add_endpoint(signature, endpoint.__call__, input_signature=specs)
     archive.write_out(str(path), verbose=False)
-    rare_functions.mark_callees(path)
+    saved_graph.rewrite(path)
 
 
 def with_end(

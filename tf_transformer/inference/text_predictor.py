@@ -14,11 +14,11 @@ from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference import predictor
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, as_texts, columns_of
-from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, warnings_of
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.search import Search
 from tf_transformer.inference.search_graph import Predictions, SearchGraph
 from tf_transformer.inference.search_texts import Prepared
-from tf_transformer.inference.text_graph import IDS, STRINGS, Traced
+from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced
 from tf_transformer.machine.limits import total_memory
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings
@@ -78,8 +78,7 @@ class TextPredictor(predictor.Predictor):
             Traced(self._in_graph(search), STRINGS, IDS, *[IDS] * fields)
             for fields, search in enumerate(searches)
         ]
-        lengths = tf.TensorSpec((None,), tf.int32)
-        self._of_copies = Traced(graph.strings_of_copies, STRINGS, STRINGS, lengths)
+        self._of_copies = Traced(self._strings_of_copies, STRINGS, STRINGS, NUMBERS)
         self._read_pairs = Traced(graph.read_pairs, STRINGS, STRINGS)
         self._score = Traced(graph.score_rows, IDS, IDS)
 
@@ -91,9 +90,25 @@ class TextPredictor(predictor.Predictor):
 
         def run(text: tf.Tensor, *ids: tf.Tensor) -> Any:
             results = self._graph.drawn(search(*ids), text, *ids)
-            return results if self._repairs_later else self._graph.predictions(*results, text, *ids)
+            return results if self._repairs_later else self._predictions(*results, text, *ids)
 
         return run
+
+    def _predictions(
+        self, hypotheses: Hypotheses, drawn: tf.Tensor, text: tf.Tensor, *ids: tf.Tensor
+    ) -> Predictions:
+        """`SearchGraph.predictions` with all of `SearchGraph.strings`."""
+        result = self._graph.predictions(hypotheses, drawn, text, *ids)
+        warnings = self._graph.warnings(text, result.texts)
+        return result._replace(strings=[*result.strings, *warnings])
+
+    def _strings_of_copies(
+        self, text: tf.Tensor, copies: tf.Tensor, lengths: tf.Tensor
+    ) -> list[tf.Tensor]:
+        """`SearchGraph.strings`, (B, 1) each, for texts without a search; see `Prepared`."""
+        copied = tf.where(tf.equal(lengths, 0), text, "")
+        warnings = self._graph.warnings(copied, copies[:, None])
+        return [*self._graph.strings_of_copies(copies), *warnings]
 
     @property
     def _repairs_later(self) -> bool:
@@ -200,7 +215,7 @@ class TextPredictor(predictor.Predictor):
         strings = tf.constant(text)
         results = self._searches[len(fields)](strings, ids, *fields)
         if self._repairs_later:
-            results = self._graph.predictions(*results, strings, ids, *fields)
+            results = self._predictions(*results, strings, ids, *fields)
         columns: Any = map(np.asarray, results)
         return Predictions(*columns)
 
@@ -301,7 +316,7 @@ class TextPredictor(predictor.Predictor):
             flags["parts"] = [x.parts for x in best]
         of_best: dict[str, list] = {self.output: [x.text for x in best]}
         if self.translates:
-            of_best[WARNINGS] = [warnings_of(x.notices) for x in best]
+            of_best[WARNINGS] = [" ".join(x.notices) for x in best]
         of_best["score"] = [x.score for x in best]
         of_all: dict[str, list] = {f"{self.output}s": [[x.text for x in row] for row in n_best]}
         of_all["scores"] = [[x.score for x in row] for row in n_best]

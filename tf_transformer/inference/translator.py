@@ -16,7 +16,7 @@ from tf_transformer.inference.capitals_graph import CapitalsGraph
 from tf_transformer.inference.inputs import as_texts
 from tf_transformer.inference.notices import Notice, in_order
 from tf_transformer.inference.parts import Parts
-from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_notices
+from tf_transformer.inference.predictor import Call, NBest, predictions_of, with_unseen
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -86,7 +86,7 @@ class Translator(TextPredictor):
 
     def _n_best(self, call: Call) -> NBest:
         if self.config.split == "none":
-            return self._with_notices(call.texts, super()._n_best(call))
+            return self._with_unseen(call.texts, super()._n_best(call))
         self._require_choices(call.given)
         columns = [call.texts, *call.given.values()]
         divide = self._divide_given if call.given else self._divide_text
@@ -97,13 +97,13 @@ class Translator(TextPredictor):
             lambda inputs, tokens: call.progress(0, tokens),
             dict(zip(call.given, given, strict=True)),
         )
-        rows = self._with_notices(texts, super()._n_best(inner))
+        rows = self._with_unseen(texts, super()._n_best(inner))
         call.progress(int(tf.math.count_nonzero(parts.counts)), 0)
         return self._joined(parts, rows)
 
-    def _with_notices(self, texts: Sequence[str], rows: NBest) -> NBest:
+    def _with_unseen(self, texts: Sequence[str], rows: NBest) -> NBest:
         unseen = self._unseen(as_strings(texts)).numpy() if self.codec.seen_words else ()
-        return with_notices(texts, rows, unseen)
+        return with_unseen(rows, unseen)
 
     def _joined(self, parts: Parts, rows: NBest) -> NBest:
         """The predictions for texts, from a row of predictions for each part."""

@@ -21,7 +21,7 @@ from tf_transformer.files.reading import read_lines
 from tf_transformer.inference.attention_record import join_pieces
 from tf_transformer.inference.inputs import WITH_INPUTS, Input, inputs_in
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
-from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_notices
+from tf_transformer.inference.predictor import NBest, Prediction, predictions_of, with_unseen
 from tf_transformer.inference.saved_translator import SavedTranslator
 from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.word_probabilities import WORD_PROBABILITIES
@@ -248,7 +248,7 @@ class ServedModel(TextModel):
             raise InputError(
                 f"expected {len(texts)} predictions from {self._url}, got {rows!r:.80}."
             )
-        return list(map(_predictions, texts, rows))
+        return list(map(_predictions, rows))
 
     def _answer(self, url: str, content: Any = None) -> dict[str, Any]:
         body = None if content is None else json.dumps(content).encode("ascii")
@@ -266,7 +266,7 @@ class ServedModel(TextModel):
             ) from error
 
 
-def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
+def _predictions(row: dict[str, Any]) -> list[Prediction]:
     """The predictions in an answer of the signature `n_best`, without its empty places."""
     cut = row.get("cut", False)  # missing in exports of earlier versions
     parts = row.get("parts", 1)  # missing if texts are not divided
@@ -275,5 +275,4 @@ def _predictions(text: str, row: dict[str, Any]) -> list[Prediction]:
     (texts,) = (row[name] for name in row.keys() - others)
     at_limit = row["truncated"] and not cut
     found = predictions_of(texts, row["scores"], cut, at_limit, parts=parts, **strings)
-    unseen = [row.get(UNSEEN_WORDS, "")]
-    return with_notices([text], [found], unseen)[0] if "translations" in row else found
+    return with_unseen([found], [row.get(UNSEEN_WORDS, "")])[0]

@@ -79,13 +79,13 @@ class LanguageModeling(TextTask):
     )
 
     def complete(self, config: Config) -> Config:
-        """Limits contexts to the length in training, and validation to the loss."""
+        """Limits contexts to the length in training."""
         longest = min(config.decode.max_source_length, config.data.max_length)
-        return replace(
-            config,
-            train=replace(config.train, valid_score_examples=0),
-            decode=replace(config.decode, max_source_length=longest),
-        )
+        return replace(config, decode=replace(config.decode, max_source_length=longest))
+
+    def defaults(self) -> dict[str, Any]:
+        """No scores beside the loss: the perplexity per word follows from it."""
+        return {"train.valid_score_examples": 0}
 
     def attended(self, examples: TestSet) -> TestSet:
         """Empty prompts, and the texts as their continuations."""

@@ -7,8 +7,6 @@ scores. `tests/tasks/reversal.py` is a small task; `tasks/translation.py` is the
 import copy
 import functools
 import hashlib
-import itertools
-import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Self
@@ -17,16 +15,15 @@ import keras
 from keras import KerasTensor
 
 from tf_transformer.config import Config, Corpus, DecodeConfig, TaskOptions
-from tf_transformer.data.corpora import TextSize, in_folder
+from tf_transformer.data.corpora import TextSize
 from tf_transformer.data.examples import Examples, ExampleStream
+from tf_transformer.data.vocabulary import learned_codec, own_codec
 from tf_transformer.errors import InputError
-from tf_transformer.files.reading import read_texts, split_paths
+from tf_transformer.files.reading import read_texts
 from tf_transformer.inference.predictor import Prediction, Predictor, Progress, no_progress
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses
 from tf_transformer.tasks.metrics import LOSS, OF_VALIDATION, Metric, References, find, score_all
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.own_tokenizer import load_own
-from tf_transformer.text.tokenizer import Tokenizer
 
 __all__ = ["Evaluation", "Prediction", "Predictor", "Splits", "Task", "TestSet"]
 
@@ -159,6 +156,10 @@ class Task(ABC):
         """
         return config
 
+    def defaults(self) -> dict[str, Any]:
+        """The options that this task sets unless they are given, by names like train.steps."""
+        return {}
+
     def text_size(self, config: Config) -> TextSize | None:
         """The size of the training text, for options that are chosen to fit it.
 
@@ -216,48 +217,24 @@ class Task(ABC):
         field has a tokenizer that learns from the texts of this field. The vocabulary of the source
         has the tags of the corpora. With `data.tokenizer`, nothing is learned.
         """
-        if own := self.own_codec(config):
-            return own
-        options = config.data.tokenizer_options
-        if config.data.vocabularies == "joint":
-            raise InputError(
-                "data.vocabularies joint is for imported models, which --train.init_from names. "
-                "Use shared or separate."
-            )
-        if config.data.vocabularies == "shared":
-            texts = itertools.chain.from_iterable(stream)
-            return Codec(Tokenizer.train(texts, symbols=stream.tags, **options))
-        tokenizers = {}
-        for place, field in enumerate(self.fields):
-            lines = map(operator.itemgetter(place), stream)
-            tags = stream.tags if field == self.source else []
-            tokenizers[field] = Tokenizer.train(lines, symbols=tags, **options)
-        return Codec(tokenizers)
+        return self.own_codec(config) or learned_codec(stream, config.data, self.source)
 
     def own_codec(self, config: Config) -> Codec | None:
-        """The codec of the files in `data.tokenizer`; None without such files."""
-        if not config.data.tokenizer:
-            return None
-        paths = split_paths(in_folder(config.data).tokenizer)
-        if config.data.vocabularies == "shared":
-            return Codec(load_own(paths[0]))
-        if len(paths) != len(self.fields):
-            raise InputError(
-                f"data.tokenizer needs a file for each of {', '.join(self.fields)}, got "
-                f"{len(paths)}: {', '.join(paths)}."
-            )
-        return Codec(dict(zip(self.fields, map(load_own, paths), strict=True)))
+        """The codec of `data.prepared`, or of the files in `data.tokenizer`; None without both."""
+        return own_codec(config.data, self.fields)
 
     def reuse_codec(self, codec: Codec, stream: ExampleStream, config: Config) -> Codec:
         """The codec of `train.init_from`, if it fits this training run; else an error.
 
-        By default, only another codec than in `data.tokenizer` does not fit.
+        By default, only another codec than `own_codec` does not fit.
         """
         own = self.own_codec(config)
         if own and own.identity != codec.identity:
+            data, name = config.data, "prepared" if config.data.prepared else "tokenizer"
             raise InputError(
-                f"data.tokenizer {config.data.tokenizer} is not the vocabulary of train.init_from="
-                f"{config.train.init_from}, which the weights belong to. Leave out data.tokenizer."
+                f"data.{name} {data.prepared or data.tokenizer} is not the vocabulary of "
+                f"train.init_from={config.train.init_from}, which the weights belong to. Leave out "
+                f"data.{name}."
             )
         return codec
 

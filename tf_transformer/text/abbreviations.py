@@ -19,6 +19,7 @@ class Abbreviations(NamedTuple):
     others: str = ""
     starters: str = ""  # common first words of sentences that rarely follow an abbreviation
     ordinals: bool = False  # whether a number with a full stop is an ordinal, as in 5. Mai
+    marks: str = ""  # characters that end a sentence in this language alone
 
 
 BY_LANGUAGE = {
@@ -59,6 +60,14 @@ BY_LANGUAGE = {
         "jeho její můj náš po před s pro ne ano tak pak",
         ordinals=True,
     ),
+    "el": Abbreviations(
+        "κ κα κκ δρ δις καθ αγ π.χ δηλ βλ",
+        "αρ αριθ σελ σ τ τόμ κεφ άρθ εικ",
+        "κ.λπ κλπ κ.ά κ.τ.λ μ.μ π.μ μ.χ",
+        "ο η το οι τα ένας μια ένα αυτός αυτή αυτό εγώ εσύ εμείς εσείς σε στο στη στην και αν όταν "
+        "τι πώς ποιος πού γιατί αλλά με για μετά πριν όχι ναι δεν τώρα τότε",
+        marks=";",  # the question mark; Unicode has the same character for the semicolon
+    ),
 }
 
 
@@ -73,8 +82,7 @@ OF_ALL = Abbreviations(
     _of_all("starters"),
     ordinals=True,
 )
+_LONGER = {"en": "eng", "de": "deu ger", "fr": "fra fre", "cs": "ces cze", "el": "ell gre"}
 BY_LANGUAGE |= {
-    longer: BY_LANGUAGE[code]
-    for code, codes in {"en": "eng", "de": "deu ger", "fr": "fra fre", "cs": "ces cze"}.items()
-    for longer in codes.split()
+    longer: BY_LANGUAGE[code] for code, codes in _LONGER.items() for longer in codes.split()
 }

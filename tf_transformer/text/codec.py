@@ -192,6 +192,19 @@ class SourceCodec(Codec):
         return words if has_tag or not self._tag or not words else [NO_WORD, *words]
 
 
+def reading_codec(
+    codec: Codec, source: str, punctuation: str = "kept", target_tag: str = ""
+) -> Codec:
+    """The codec that reads the text of a training, with the rules of the search for sources.
+
+    `source` is the field that they are for; "" for a task without such a field.
+    """
+    has_rules = (punctuation, target_tag) != ("kept", "")
+    if not source or not (has_rules or codec[source].tags):
+        return codec
+    return SourceCodec(codec, source, punctuation, target_tag)
+
+
 def codec_files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """Finds the files of tokenizers in a folder, by field; "" is the field of a shared one."""
     paths = sorted(folder.glob("tokenizer.*"))

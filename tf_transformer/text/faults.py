@@ -9,12 +9,19 @@ import tensorflow as tf
 
 from tf_transformer.machine.rare_functions import RARE_FUNCTION
 from tf_transformer.text.capitals import NUMBERS
+from tf_transformer.text.kept_spans import CODES, NO_CODES
 from tf_transformer.text.normalization import LETTERS, MARKS, WHITE_SPACE, class_of
 
 # The least length of a loop, in units that equal the unit k places later, for k = 1, 2, ...
 _LOOP_OF_WORDS = (2, 4, *range(3, 13))  # a phrase three times, or one of three words twice
 _LOOP_OF_CHARACTERS = (11, *range(10, 61, 5))  # few characters six times, in twelve or more
-_MAY_STUTTER = rf"(?s).*[^{WHITE_SPACE[1:-1]}]{{12}}.*"
+# What such characters need without spaces: 18 of them, or 12 that repeat one or two. Of these two,
+# one is a vowel here, or none is. Most long words have none of the three.
+_VOWELS, _SPACES = "aeiouyäöüAEIOUYÄÖÜ", WHITE_SPACE[1:-1]
+_MAY_STUTTER = (
+    rf"(?s).*(?:[^{_SPACES}]{{18}}|(?:[{_VOWELS}][^{_SPACES}]){{5}}[{_VOWELS}]"
+    rf"|[^{_SPACES}{_VOWELS}]{{12}}).*"
+)
 _FEWEST_COPIED = 3  # words: shorter copies are often names
 _COPIED = 0.8  # share of the words of a translation that a text has
 _BETWEEN_DIGITS = ".,:'’\u00a0\u202f"
@@ -158,6 +165,24 @@ def numbers(text: tf.Tensor) -> tf.RaggedTensor:
         text = tf.strings.regex_replace(text, f"[{of_value}]", str(value))
     text = tf.strings.regex_replace(text, r"\b0+", "")
     return tf.strings.split(tf.strings.regex_replace(text, r"\b(?:[0-9]|1[0-2])\b", ""))
+
+
+def has_other_placeholders(pairs: Pairs) -> tf.Tensor:
+    """Which translations have other placeholders of programs than their text: bool (B,).
+
+    Example:
+        >>> texts = ["%s of {name}", "<b>50%</b> of AT&T"]
+        >>> has_other_placeholders(Pairs.of(texts, ["%s", "<b>50 %</b> bei AT&T"])).numpy().tolist()
+        [True, False]
+    """
+    marked = tf.strings.regex_replace(pairs.strings, f"{NO_CODES}|({CODES})|(?s:.)", "\\1\0")
+    parts = tf.strings.split(marked, "\0")
+    is_code = tf.not_equal(parts.flat_values, "")
+    codes = tf.boolean_mask(parts.flat_values, is_code)
+    ids = tf.unique(tf.strings.regex_replace(codes, "^&[^;]*$", "&")).idx  # any key of a menu
+    row = tf.boolean_mask(parts.value_rowids(), is_code)
+    common, counts = _common(ids, row, tf.size(pairs.strings))
+    return common < tf.reduce_max(counts, axis=0)
 
 
 def has_wrong_script(pairs: Pairs, of_target: Sequence[int] = ()) -> tf.Tensor:

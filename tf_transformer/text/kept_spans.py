@@ -90,6 +90,27 @@ WITHOUT_SPAN = r"\2\4"
 """In place of each match of `pattern_of`: what is no span."""
 
 
+# The placeholders that a notice looks for. Of a message with forms, only the start counts.
+CODES = "|".join(
+    [
+        rf"{_ARGUMENT}(?:plural|select|selectordinal|choice)\b",
+        r"%(?:\d{1,2}\$)?#@\w{1,40}@|%[A-Za-z_]\w{2,39}%|%[A-Za-z][a-z][A-Za-z\d]{2}\w{0,36}",
+        f"{KINDS['placeholders']}|{KINDS['tags']}",
+        r"%-?[A-Za-z]\b|\$[a-z_]\w{1,40}|\[\[[^\[\]]*\]\]|__\w{1,40}__",
+        rf":[a-z_]\w{{1,40}}|@[a-z]\w{{1,40}}|&[{_LETTER}]|\\(?:[abfnrtv0]|[ux][0-9A-Fa-f]{{2,8}})",
+    ]
+)
+# What none of them starts in: percentages, marks of Moses, words and addresses. Most languages
+# write %1 in programs only, and Turkish writes %50 for 50%.
+NO_CODES = "|".join(
+    [
+        rf"\d+(?:[.,]\d+)*[{_SPACE_OF_UNIT}]?%|%[2-9]\b|%1[.,]\d|%-[{_LETTER}]{{2}}",
+        r"&(?:amp|lt|gt|quot|apos|#91|#93|#124);",
+        rf"(?:[A-Za-z0-9]|[^\x00-\x7f])[{_LETTER}]*(?:[&@:./]+[{_LETTER}]+)*|[,.]:\w+",
+    ]
+)
+
+
 def pattern_of(keep: Sequence[str]) -> str:
     """The pattern that finds spans, groups 1 and 3, and steps over other text, groups 2 and 4.
 

@@ -41,9 +41,9 @@ _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
 _CLOSING = f"(?:[ \u00a0\u202f\"'“”„‘’«»‹›」』）)\\]}}*_]|{_TAG})*"
 _QUOTE = """["'“”’»«›‹]"""
-_STOPS = ".!?…‥؟۔।॥։።" + _FULL_WIDTH
+STOPS = ".!?…‥؟۔।॥։።\u037e" + _FULL_WIDTH
 # What a text with several sentences has.
-END = rf"[{_STOPS}][^{_SPACES}{_STOPS}]*{WHITE_SPACE}|[{_FULL_WIDTH}]"
+END = rf"[{STOPS}][^{_SPACES}{STOPS}]*{WHITE_SPACE}|[{_FULL_WIDTH}]"
 _ANY = r"[^\x00]*"
 
 
@@ -68,7 +68,7 @@ def boundaries(language: str) -> Rules:
         (rf"{_ANY}[」』]\x00\x00[ぁ-ん、，]{_ANY}", False),  # Japanese: と or が after a quotation
         (rf"{_ANY}\x00(?:{_ANY}[{LINE_ENDS}]{_ANY})?\x00{_ANY}", True),
         (rf"\x00{_ANY}\x00{_ANY}|{_ANY}\x00{_ANY}\x00", True),  # space at an end of the text
-        (rf"{_ANY}[{_STOPS}]{_QUOTE}\x00{_ANY}\x00[-–—]", False),  # a dialogue: „Wo?“ – „Da.“
+        (rf"{_ANY}[{STOPS}]{_QUOTE}\x00{_ANY}\x00[-–—]", False),  # a dialogue: „Wo?“ – „Da.“
         (rf"{_OPENING}(?:{_words(own.titles)})\.{before}{_ANY}", False),
         (rf"{_OPENING}(?:{_words(own.before_numbers)})\.{before}[0-9]{_ANY}", False),
         (
@@ -76,7 +76,7 @@ def boundaries(language: str) -> Rules:
             True,
         ),
         (rf"{_OPENING}(?:{weak})\.{before}{_ANY}", False),
-        (rf"{_ANY}[{_STOPS}]{_CLOSING}{before}(?:[{starting}]{_ANY})?", True),
+        (rf"{_ANY}[{STOPS}{own.marks}]{_CLOSING}{before}(?:[{starting}]{_ANY})?", True),
     )
 
 

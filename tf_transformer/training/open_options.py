@@ -30,9 +30,9 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     alignment teaches the first head of the layer before the last.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
-    rate. A run that has started keeps its options. Chosen options are printed. The options `given`,
-    by names like model.d_model, are kept. Data that cannot be read, and options or text that do not
-    fit the weights of the origin, are an `InputError`.
+    rate. A run that has started keeps its options. Chosen options are printed, with the defaults of
+    the task. The options `given`, by names like model.d_model, are kept. Data that cannot be read,
+    and options or text that do not fit the weights of the origin, are an `InputError`.
     """
     fitted = _fitted(run, task, given)
     return _with_options(fitted, _of_alignment(fitted, given))  # after the number of layers
@@ -41,11 +41,15 @@ def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
 def _fitted(run: Run, task: Task, given: Collection[str]) -> Run:
     """`fit_to_text` without the head for guided alignment."""
     open_options = [name for name in defaults.FITTING if name not in given]
+    of_task = {name: value for name, value in task.defaults().items() if name not in given}
     if run.folder.has_checkpoint:
-        return _with_options(run, _of_started(run, [*open_options, KEEP_AS, *ALIGNING], given))
-    fixed = _of_origin(run, task, given)
+        names = [*open_options, KEEP_AS, *ALIGNING, *of_task]
+        return _with_options(run, _of_started(run, names, given))
+    fixed = of_task | _of_origin(run, task, given)
     run = _with_options(run, fixed)
     fixed |= _of_copies(run, given)
+    for name, value in of_task.items():
+        tqdm.write(f"chosen for {run.config.task.name}: --{name} {value}")
     if not run.origin and (own := task.own_codec(run.config)):
         fixed["data.vocabulary_size"] = max(own.sizes)
     size = task.text_size(run.config) if open_options else None

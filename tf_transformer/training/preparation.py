@@ -16,19 +16,25 @@ from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
 from tf_transformer.data.mixture import Component, Mixture
-from tf_transformer.data.store import TokenStore, find_or_make
+from tf_transformer.data.own_shards import OwnShards
+from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.data.word_links import with_links
 from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
-from tf_transformer.text.codec import Codec, SourceCodec
+from tf_transformer.text.codec import Codec, reading_codec
 from tf_transformer.text.seen_words import seen_words
 from tf_transformer.training.open_options import require_same_options
-from tf_transformer.training.strategy import broadcast, is_chief
+from tf_transformer.training.strategy import (
+    broadcast,
+    is_chief,
+    num_workers,
+    smallest,
+    worker_number,
+)
 
-SHARD_PAIRS = 250_000  # in one shard of tokenised text
 SAMPLES = 32  # validation inputs in the run's folder, for the check of an export
 # Which validation examples are scored; stored with the identities of the text. Runs of earlier
 # versions store nothing here, and score the first examples.
@@ -54,7 +60,7 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     """
     if strategy and not is_chief(strategy):
         broadcast(strategy, [0.0])
-        return _batches(run, task, task.load_splits(run.config))
+        return _divided(_batches(run, task, task.load_splits(run.config)), run.config, strategy)
     require_trainable(run)
     _require_options_of(task, run.config)
     splits = task.load_splits(run.config)
@@ -65,7 +71,18 @@ def prepare(run: Run, task: Task, strategy: tf.distribute.Strategy | None = None
     data = _batches(run, task, splits)
     if strategy:
         broadcast(strategy, [0.0])
+        return _divided(data, run.config, strategy)
     return data
+
+
+def _divided(data: TrainingData, config: Config, strategy: tf.distribute.Strategy) -> TrainingData:
+    """The data of one of several workers: its own shards of a prepared text, if each has some."""
+    store, workers = data.train.store, num_workers(strategy)
+    divides = config.data.prepared and not store.epochs_differ
+    if not divides or not 1 < workers <= store.num_shards():
+        return data
+    agree = functools.partial(smallest, strategy)
+    return data._replace(train=data.train.of_worker(worker_number(strategy), workers, agree))
 
 
 def _is_pair(task: Task) -> bool:
@@ -188,17 +205,18 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     config, data, codec = run.config, run.config.data, run.codec
-    reader = _reader(config, task, codec)
+    rules = config.decode.punctuation, config.decode.target_tag
+    reader = reading_codec(codec, task.source, *rules)
     encoder = Encoder(
         functools.partial(task.encode_examples, codec=reader, max_length=data.max_length),
         max(reader.sizes),
         identity=f"{config.task.name} {reader.identity}",
     )
 
-    def store(name: str, text: ExampleStream) -> TokenStore:
+    def store(name: str, text: ExampleStream, prepared: str = "") -> TokenStore:
         return find_or_make(
             *(text, encoder, data.max_length, SHARD_PAIRS),
-            folder=data.cache_dir or run.folder.tokens,
+            folder=prepared or data.cache_dir or run.folder.tokens,
             keep=bool(data.cache_dir),
             report=lambda counts: tqdm.write(f"{name}: {counts}"),
             warn=lambda doubt: tqdm.write(f"warning: {name}: {doubt}", file=sys.stderr),
@@ -216,12 +234,12 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
     text: TokenStore | Mixture
     if pairs.parts:
         components = [
-            Component(part.name, store(f"training, {part.name}", part.tagged), part.plan)
-            for part in pairs.parts
+            Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.plan)
+            for x in pairs.parts
         ]
         text = Mixture(components, SHARD_PAIRS, config.train.seed, data.temperature)
     else:
-        text = store("training", pairs)
+        text = store("training", pairs, data.prepared)
     valid = {
         name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))
         for name, part in splits.valid.by_corpus().items()
@@ -261,7 +279,8 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
     else:
         codec = task.train_codec(_changed(stream, config), config)
     _require_tags(stream.tags, codec, task, config)
-    if _is_pair(task) and bool(run.origin) == bool(before):  # else some words are not known
+    knows_others = bool(run.origin) == bool(before) and not config.data.prepared
+    if _is_pair(task) and knows_others:  # else some words are not known
         sources = (texts[stream.fields.index(task.source)] for texts in _changed(stream, config))
         codec.seen_words = seen_words(sources, before)
     return codec
@@ -288,15 +307,6 @@ def _changed(stream: ExampleStream, config: Config) -> ExampleStream:
     )
 
 
-def _reader(config: Config, task: Task, codec: Codec) -> Codec:
-    """The codec that reads the text of the training, with the rules of the search for sources."""
-    decode = config.decode
-    has_rules = (decode.punctuation, decode.target_tag) != ("kept", "")
-    if not task.source or not (has_rules or codec[task.source].tags):
-        return codec
-    return SourceCodec(codec, task.source, decode.punctuation, decode.target_tag)
-
-
 def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     """Makes the changes of the training examples: of the texts, then of the pieces."""
     data, text, dropout = config.data, None, None
@@ -313,7 +323,7 @@ def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
     return lambda number, examples: dropout(number, text(number, examples))
 
 
-def with_trained_length(run: Run, store: TokenStore | Mixture, resumes: bool) -> Config:
+def with_trained_length(run: Run, store: TokenStore | Mixture | OwnShards, resumes: bool) -> Config:
     """The run's configuration with the longest source that its model is trained on.
 
     While a thread still tokenises, this is `data.max_length`, which no example exceeds. It stays

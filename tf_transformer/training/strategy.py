@@ -11,16 +11,19 @@ import tensorflow as tf
 
 from tf_transformer.data.tokens import Batch
 from tf_transformer.errors import InputError
+from tf_transformer.training import slurm
 
 
 def make_strategy(name: str) -> tf.distribute.Strategy:
     """The distribution strategy for `TrainConfig.strategy`; without GPUs, "mirrored" has CPUs."""
     if name == "multi_worker" and not os.environ.get("TF_CONFIG"):
-        raise InputError(
-            "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists all "
-            'workers and the index of this process: {"cluster": {"worker": ["host:port", ...]}, '
-            '"task": {"type": "worker", "index": 0}}.'
-        )
+        if not slurm.is_step(os.environ):
+            raise InputError(
+                "train.strategy=multi_worker needs the environment variable TF_CONFIG, which lists "
+                'all workers and the index of this process: {"cluster": {"worker": ["host:port", '
+                '...]}, "task": {"type": "worker", "index": 0}}. On SLURM, srun sets what it needs.'
+            )
+        os.environ["TF_CONFIG"] = slurm.tf_config(os.environ)
     if is_multi_worker(name):
         return _multi_worker()
     devices = tf.config.list_logical_devices("GPU")
@@ -55,14 +58,27 @@ def _multi_worker() -> tf.distribute.MultiWorkerMirroredStrategy:
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process is the worker that writes files and prints progress."""
+    return worker_number(strategy) == 0
+
+
+def worker_number(strategy: tf.distribute.Strategy) -> int:
+    """The number of this process among those that train together, from 0."""
     workers = strategy.cluster_resolver
-    return workers is None or not workers.task_id
+    if workers is None:
+        return 0
+    chiefs = _num_tasks(strategy, "chief") if workers.task_type == "worker" else 0
+    return chiefs + (workers.task_id or 0)
 
 
 def num_workers(strategy: tf.distribute.Strategy) -> int:
     """The number of processes that train together."""
+    return max(1, _num_tasks(strategy, "chief") + _num_tasks(strategy, "worker"))
+
+
+def _num_tasks(strategy: tf.distribute.Strategy, kind: str) -> int:
     workers = strategy.cluster_resolver
-    return 1 if workers is None else max(1, workers.cluster_spec().num_tasks("worker"))
+    spec = workers and workers.cluster_spec()
+    return spec.num_tasks(kind) if spec and kind in spec.jobs else 0
 
 
 def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[float]:
@@ -74,6 +90,13 @@ def broadcast(strategy: tf.distribute.Strategy, values: list[float]) -> list[flo
 def any_worker(strategy: tf.distribute.Strategy, *flags: bool) -> list[bool]:
     """Whether at least one worker has set each flag; the same answer on all workers."""
     return [bool(count) for count in _sum_over_workers(strategy, list(map(float, flags)))]
+
+
+def smallest(strategy: tf.distribute.Strategy, value: int) -> int:
+    """The smallest of the workers' values, below 2^24; the same answer on all workers."""
+    own = np.zeros(num_workers(strategy))
+    own[worker_number(strategy)] = value
+    return int(_sum_over_workers(strategy, own.tolist()).min())
 
 
 def _sum_over_workers(strategy: tf.distribute.Strategy, own: list[float]) -> np.ndarray:
@@ -101,13 +124,15 @@ def replica_batches(
     names: Sequence[str],
     batches: Callable[[], Iterator[Batch]],
     size: int = 1,
+    own: bool = False,
 ) -> Iterator[Iterator[tuple[Batch, ...]]]:
     """Gives each replica its rows of each batch, `size` batches at a time.
 
     Replica r of R gets rows r, r + R, r + 2R, …. The rows of a batch have similar lengths, so all
     replicas get about the same number of tokens. With fewer rows than replicas, some replicas get
     a row of padding, which adds nothing to the loss. The function `batches` starts an iterator over
-    whole batches, the same on each worker. `names` are those of the ids in a batch.
+    whole batches, the same on each worker. `own`: each worker has batches of its own, which its
+    replicas alone divide. `names` are those of the ids in a batch.
     """
     replicas = strategy.num_replicas_in_sync
     ended = threading.Event()
@@ -121,8 +146,9 @@ def replica_batches(
             for group in zip(*same, strict=False):  # the next `size` batches of one iterator
                 if ended.is_set():
                     return
-                for replica in range(first, first + count):
-                    yield tuple(rows_of_replica(batch, replica, replicas) for batch in group)
+                for replica in range(count) if own else range(first, first + count):
+                    among = count if own else replicas
+                    yield tuple(rows_of_replica(batch, replica, among) for batch in group)
 
         spec = dict.fromkeys(names, tf.TensorSpec((None, None), tf.int32))
         dataset = tf.data.Dataset.from_generator(of_replicas, output_signature=(spec,) * size)

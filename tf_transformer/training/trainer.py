@@ -16,6 +16,7 @@ from tqdm import tqdm
 
 from tf_transformer import tasks
 from tf_transformer.config import Config, DataConfig
+from tf_transformer.data.own_shards import OwnShards
 from tf_transformer.errors import InputError
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.machine.threads import require_threads
@@ -158,7 +159,8 @@ def _completed(run: Run, task: Task) -> Run:
     """
     config = task.complete(run.config)
     owner = run if run.folder.has_checkpoint else run.origin  # of the vocabulary; None: a new one
-    if config.data.tokenizer and (codec := owner.codec if owner else task.own_codec(config)):
+    has_own = config.data.prepared or config.data.tokenizer
+    if has_own and (codec := owner.codec if owner else task.own_codec(config)):
         config = replace(config, data=replace(config.data, vocabulary_size=max(codec.sizes)))
     if config.data.normalization == DataConfig.normalization and owner:
         stored = run.folder.load_config() if owner is run else owner.config
@@ -205,7 +207,9 @@ class _Trainer:
         strategy, sampler, size = self.validation.strategy, self.data.train, train.accumulate
         later = functools.partial(sampler.batches, done * size)
         progress = TrainingProgress(steps, done, shown=self._is_chief)
-        with replica_batches(strategy, sampler.names, later, size) as batches, progress as bar:
+        own = isinstance(sampler.store, OwnShards)
+        given = replica_batches(strategy, sampler.names, later, size, own)
+        with given as batches, progress as bar:
             while self.updater.next_batch < steps and not self._stops_early():
                 position = self.updater.next_batch
                 until = min(steps, position - position % interval + interval)

@@ -72,7 +72,8 @@ class Validation:
     def scores(self) -> tuple[dict[str, float], Samples]:
         """The scores of the predictions, by names in the log, and samples.
 
-        Only the chief predicts; other workers get the metric, and no samples.
+        Only the chief predicts; other workers get the metric, and no samples. A score of the sample
+        takes the name of none of `losses`.
         """
         by_name: dict[str, float | str] = {}
         samples = Samples()
@@ -80,7 +81,12 @@ class Validation:
             predictions, by_name = self.task.evaluate(self._predict, self.data.scored)
             samples = samples_of(self.task, self._predict, self.data.scored, predictions)
             by_name |= self._scores_by_corpus(predictions)
-        scores = {name: score for name, score in by_name.items() if isinstance(score, float)}
+        of_losses = {metric.name for metric in OF_VALIDATION}
+        scores = {
+            name: score
+            for name, score in by_name.items()
+            if isinstance(score, float) and name not in of_losses
+        }
         if self.metric not in OF_VALIDATION:
             name = self.metric.name
             own = scores[name] if is_chief(self.strategy) else 0.0
