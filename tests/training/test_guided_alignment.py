@@ -38,10 +38,10 @@ def train_on(tmp_path_factory):
     """train_on(corpus, **options): the folder of a run after four updates."""
 
     def train_on(corpus, **options):
-        config = small_config(**options)
-        data = dataclasses.replace(config.data, corpora=(corpus,), held_out=5)
+        values = {"data.corpora": (corpus,), "data.held_out": 5}
+        values |= {f"train.{name}": value for name, value in options.items()}
         folder = tmp_path_factory.mktemp("run")
-        trainer.train(Run.at(folder, dataclasses.replace(config, data=data)))
+        trainer.train(Run.at(folder, small_config().with_options(values)))
         return folder
 
     return train_on
