@@ -179,8 +179,9 @@ DOORS = {
     "commands.distill": {"Run.load", "RunFolder"},  # the teacher, and the student
     "commands.import_model": {"RunFolder"},  # the new folder
     **{f"commands.{name}": {"Run.load"} for name in ("evaluate", "translate", "export", "demo")},
-    **{f"commands.{name}": {"Run.load"} for name in ("synthesize", "serve", "translate_document")},
-    **{f"commands.{name}": {"Run.load"} for name in ("inspect_corpora", "pipeline_step")},
+    **{f"commands.{name}": {"Run.load"} for name in ("align", "synthesize", "serve")},
+    **{f"commands.{name}": {"Run.load"} for name in ("translate_document", "inspect_corpora")},
+    "commands.pipeline_step": {"Run.load"},
     "inference.predictor": {"Run.load"},
     "run.run": {"RunFolder", "Run.load"},
     "export.to_run": {"RunFolder"},  # the new folder

@@ -158,6 +158,15 @@ OWN: dict[str, Renderer] = {
         {"direction": "direction", "model": "model of", "bleu": "BLEU", "chrf": "chrF"},
         left=2,
     ),
+    "guided_alignment": fields_of(
+        "guided_alignment",
+        {
+            **{"system": "aligned by", "attention": "attention of"},
+            **{"error_rate": "alignment error rate", "precision": "precision"},
+            **{"recall": "recall", "bleu": "BLEU"},
+        },
+        left=2,
+    ),
     "first_defaults": fields_of(
         "first_defaults",
         {

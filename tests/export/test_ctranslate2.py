@@ -110,6 +110,20 @@ def test_scores_of_given_translations_equal_the_models(name, tokenizer, loaded, 
     np.testing.assert_allclose(model.score(texts, given), expected, atol=1e-4, rtol=1e-5)
 
 
+@pytest.mark.parametrize("layer", [0, -1])
+def test_its_attention_is_that_of_the_head_that_aligns(tokenizer, loaded, tmp_path, layer):
+    options = {"alignment_layer": layer, "alignment_head": 0}
+    translator = untrained(tokenizer, options, num_layers=2)
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    model = loaded(tmp_path)
+    _, sources = model.read(["one two"])
+    options = {"return_attention": True, "max_decoding_length": 8}
+    (result,) = model.translator.translate_batch(sources, **options)
+    first = result.attention[0][0]  # of the first token, which sees the source alone
+    (alignment,) = translator.align(["one two"], ["two"])
+    np.testing.assert_allclose(first, alignment.weights[0, : len(first)], atol=1e-4)
+
+
 @pytest.mark.parametrize(("distinct", "expected"), [(True, 2), (False, 3)])
 def test_of_equal_texts_the_best_is_kept(tokenizer, loaded, tmp_path, distinct, expected):
     to_ctranslate2.write(untrained(tokenizer, {"distinct": distinct}), tmp_path, "float32")

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from tests.text.test_kept_spans import SPANS, WORDS
 from tf_transformer.errors import InputError
-from tf_transformer.inference.kept_graph import KeptSpans
+from tf_transformer.inference.kept_graph import KeptSpans, attention
 from tf_transformer.inference.kept_places import Drawn
 from tf_transformer.inference.span_symbols import SYMBOLS, SpanSymbols
 from tf_transformer.inference.text_predictor import TextPredictor
@@ -20,6 +20,7 @@ from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.text.elements import is_well_formed
 from tf_transformer.text.kept_spans import spans, without_spans
+from tf_transformer.text.sequences import shift_right
 
 KEPT = KeptSpans(["common"])
 ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
@@ -263,6 +264,17 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals,
     outputs = keeping.graph().n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
     in_graph = [[text.decode() for text in row if text] for row in outputs]
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
+
+
+def test_spans_follow_the_attention_of_the_head_that_aligns(run):
+    ids = tf.constant([[5, 6, 7, 2]]), tf.constant([[8, 9, 2]])
+    translator = Translator.from_run(run)
+    weights = np.asarray(translator.model.run((ids[0], shift_right(ids[1]))).cross_attention[0])
+    for head, of_head in ((-1, weights.mean(1)), (1, weights[:, 1])):
+        config = replace(translator.config, alignment_layer=0, alignment_head=head)
+        expected = of_head[..., :3] / of_head[..., :3].sum(-1, keepdims=True)  # without the end
+        found = attention(translator.model, *ids, config)
+        np.testing.assert_allclose(found[..., :3], expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("keep", [["common"], ["tags", "[A-Z]{2}-[0-9]+"]])

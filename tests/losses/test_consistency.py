@@ -7,7 +7,8 @@ import pytest
 from keras import ops
 
 from tf_transformer.config import ModelConfig, TrainConfig
-from tf_transformer.losses.consistency import RDrop, SimCut, make_loss
+from tf_transformer.losses.choice import make_loss
+from tf_transformer.losses.consistency import RDrop, SimCut
 from tf_transformer.losses.cross_entropy import HIDDEN_ID, CrossEntropy, WordDropout
 from tf_transformer.models.transformer import Transformer
 

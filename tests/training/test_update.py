@@ -79,7 +79,7 @@ def trained(
 
 
 def sharded(strategy, batches, size=1):
-    return replica_batches(strategy, ("source", "target"), lambda: iter(batches), size)
+    return replica_batches(strategy, tuple(batches[0]), lambda: iter(batches), size)
 
 
 one_device = functools.cache(trained)  # the reference of comparisons

@@ -19,6 +19,7 @@ COMMANDS = {
     "distill": "train a small, fast model on the translations of a large one",
     "pipeline": "run a chain of commands from a file, and continue where it stopped",
     "inspect": "show what corpora hold, their faults, and the overlap of training and test",
+    "align": "link the words of parallel text",
     "prepare": "prepare a training text that is larger than a machine, on Apache Beam",
     "words": "write the words of parallel text with their translations",
     "demo": "open a page that translates while you type",

@@ -17,7 +17,7 @@ from tf_transformer.files.writing import one_line
 from tf_transformer.machine.imports import import_tensorflow
 from tf_transformer.run.run import Run
 from tf_transformer.text.terms import read_terms
-from tf_transformer.text.word_alignment import Unit
+from tf_transformer.text.word_alignment import Unit, to_line
 
 if TYPE_CHECKING:
     from tf_transformer.inference.predictor import Prediction
@@ -251,4 +251,4 @@ def _pair_score(number: int, line: Line) -> list[str]:
 
 
 def _links(number: int, line: Line) -> list[str]:
-    return [" ".join(f"{source}-{target}" for source, target in line.links)]
+    return [to_line(line.links)]

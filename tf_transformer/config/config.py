@@ -58,6 +58,30 @@ class Config:
                 "data.vocabularies is separate. Give --model.tie_embeddings target (or none), or "
                 "--data.vocabularies shared."
             )
+        if self.train.guided_alignment_weight:
+            self._require_alignments()
+
+    def _require_alignments(self) -> None:
+        """Raises an `InputError` for options with which no head can learn to align words."""
+        model, decode = self.model, self.decode
+        layers, heads = model.decoder.num_layers, model.decoder.num_heads
+        if model.architecture != "transformer":
+            layers = heads = 1
+        problem = ""
+        if not any(corpus.alignments for corpus in self.data.corpora):
+            problem = "needs data.train_alignments, or alignments of a corpus in data.corpora"
+        elif self.data.bpe_dropout:
+            problem = "needs fixed pieces of words: set data.bpe_dropout to 0"
+        elif self.data.prepared:
+            problem = "reads the text itself: leave out data.prepared"
+        elif model.remat:
+            problem = "needs the gradient of the attention: set model.remat to false"
+        elif decode.alignment_layer not in range(-layers, layers):
+            problem = f"needs a decode.alignment_layer below {layers}, got {decode.alignment_layer}"
+        elif decode.alignment_head not in range(-1, heads):
+            problem = f"needs a decode.alignment_head below {heads}, got {decode.alignment_head}"
+        if problem:
+            raise InputError(f"train.guided_alignment_weight {problem}.")
 
     def with_options(self, options: Mapping[str, Any]) -> "Config":
         """This configuration with other values of options, by names like model.d_model."""

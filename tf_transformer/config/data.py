@@ -51,6 +51,8 @@ class Corpus:
             target language of the corpus.
         limit: pairs that are read, from the start of the corpus; 0: all.
         clean: for a training corpus: rules in place of those of the option clean; none: no rule.
+        alignments: file beside source and target with the links of their words, as
+            `tf-transformer align` writes it, for train.guided_alignment_weight.
     """
 
     source: LocalPath = ""
@@ -67,6 +69,7 @@ class Corpus:
     tag: str = ""
     limit: int = free(0, not_negative)
     clean: tuple[str, ...] | str = ()
+    alignments: LocalPath = ""
 
     def __post_init__(self) -> None:
         check(self, "corpus")
@@ -82,6 +85,10 @@ class Corpus:
                 "a corpus has source and target, path, or name; got "
                 f"{', '.join(filter(None, [self.source, self.path, self.name]))}. List them as "
                 "separate corpora."
+            )
+        if self.alignments and not self.source:
+            raise InputError(
+                f"alignments {self.alignments} are for a corpus of two files, source and target."
             )
 
     def __repr__(self) -> str:
@@ -101,6 +108,7 @@ class ShortForms:
 
     train_source: LocalPath = free("", short_for="corpora")
     train_target: LocalPath = free("", short_for="corpora")
+    train_alignments: LocalPath = free("", short_for="corpora")
     valid_source: LocalPath = free("", short_for="valid_corpora")
     valid_target: LocalPath = free("", short_for="valid_corpora")
     train_file: LocalPath = free("", short_for="corpora")
@@ -118,6 +126,8 @@ class ShortForms:
                 raise InputError(
                     f"data.{side}_source and data.{side}_target must be given together."
                 )
+        if self.train_alignments and not self.train_source:
+            raise InputError("data.train_alignments needs data.train_source and train_target.")
         if bool(self.train_source) + bool(self.train_file) + bool(self.tfds) > 1:
             raise InputError(
                 "give data.train_file, data.train_source with data.train_target, or data.tfds: "
@@ -132,7 +142,9 @@ class ShortForms:
         """The corpora of the training text."""
         if self.tfds:
             return (Corpus(name=self.tfds, format="tfds", reverse=self.tfds_reverse),)
-        return _of_files(self.train_file, self.train_source, self.train_target)
+        return _of_files(
+            self.train_file, self.train_source, self.train_target, self.train_alignments
+        )
 
     @property
     def valid_corpora(self) -> tuple[Corpus, ...]:
@@ -156,10 +168,10 @@ class ShortForms:
         return tuple(map(completed, corpora))
 
 
-def _of_files(file: str, source: str, target: str) -> tuple[Corpus, ...]:
+def _of_files(file: str, source: str, target: str, alignments: str = "") -> tuple[Corpus, ...]:
     if file:
         return (Corpus(path=file, format="text"),)
-    return (Corpus(source, target),) if source else ()
+    return (Corpus(source, target, alignments=alignments),) if source else ()
 
 
 @dataclass(frozen=True)
@@ -267,6 +279,7 @@ class DataConfig:
             of this before they are compared.
         train_source: short form of corpora: file of source sentences, one per line.
         train_target: file of translations; line n translates line n of train_source.
+        train_alignments: file with the links of their words; see `alignments` of a corpus.
         valid_source: short form of valid_corpora: source sentences for validation.
         valid_target: translations of valid_source.
         train_file: short form of corpora: file of examples, for a task with one file.
@@ -304,6 +317,7 @@ class DataConfig:
 
     train_source: InitVar[LocalPath] = ""
     train_target: InitVar[LocalPath] = ""
+    train_alignments: InitVar[LocalPath] = ""
     valid_source: InitVar[LocalPath] = ""
     valid_target: InitVar[LocalPath] = ""
     train_file: InitVar[LocalPath] = ""

@@ -85,6 +85,9 @@ class DecodeConfig:
         seed: for sampling; equal seeds draw equal predictions for a sentence in any batch.
         word_probabilities: a translator also gives the probability of each word of a translation.
             It costs one more run of the model over each translation.
+        alignment_layer: layer of the decoder whose attention to the source aligns words, from 0, or
+            from the last with -1. A training with guided alignment sets it.
+        alignment_head: head of this layer, from 0; -1: the mean of all heads.
         second_search: a translator searches again for a text whose translation has the notice
             empty, numbers, loop or length_ratio. The search repeats no three tokens, gives at least
             half as many tokens as the text has, and keeps its numbers. Of both translations, the
@@ -135,6 +138,8 @@ class DecodeConfig:
     top_p: float = search(1.0, probability, off=CHOICE)
     seed: int = search(0, off=CHOICE)
     word_probabilities: bool = search(False, off=CHOICE)
+    alignment_layer: int = search(-1, int32, off=CHOICE, on_resume="fixed")
+    alignment_head: int = search(-1, int32, off=CHOICE, on_resume="fixed")
     second_search: bool = search(False, off=False)
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True

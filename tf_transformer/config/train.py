@@ -48,6 +48,11 @@ class TrainConfig:
             includes the divergence of both predictions, with the published weight: 5 for r_drop and
             3 for simcut. r_drop: two draws of dropout. simcut: with all input tokens, and with 5%
             of them hidden. An update takes about twice the time.
+        guided_alignment_weight: weight of a second loss, for which one head of the decoder learns
+            the word alignments of the training text (Chen et al. 2016, Garg et al. 2019, who use
+            0.05). The text names them as alignments of its corpora. decode.alignment_layer and
+            decode.alignment_head name the head; by default it is the first head of the layer before
+            the last. 0: no such loss.
         word_dropout: share of the input tokens that training hides, on both sides. For small
             corpora.
         accumulate: batches per update. Without dropout, N batches have the effect of one batch that
@@ -100,6 +105,7 @@ class TrainConfig:
     learning_rate: float = free(1.0, positive, fine_tuning=0.1, common=True)
     label_smoothing: float = free(0.1, rate, common=True)
     consistency: Literal["none", "r_drop", "simcut"] = free("none")
+    guided_alignment_weight: float = free(0.0, not_negative)
     word_dropout: float = free(0.0, rate)
     accumulate: int = free(1, positive)
     clip_norm: float = free(0.0, not_negative)
@@ -129,6 +135,11 @@ class TrainConfig:
             raise InputError(
                 "train.average_decay averages all weights, and train.freeze or train.lora trains "
                 "only some. Set one of them to nothing."
+            )
+        if self.guided_alignment_weight and self.consistency != "none":
+            raise InputError(
+                "train.guided_alignment_weight reads the attention of one run of the model, and "
+                f"train.consistency {self.consistency} has two runs. Set one of them to nothing."
             )
         if self.lora and not self.init_from:
             raise InputError(

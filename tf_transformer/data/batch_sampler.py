@@ -273,7 +273,7 @@ def evenly_divided(
     def sampler(budget: int) -> ShardSampler:
         return ShardSampler(examples, budget, bucket_width)
 
-    longest = max(int(rows.lengths.max()) for rows in examples.rows.values())
+    longest = max(int(rows.lengths.max()) for rows in examples.counted.values())
     budgets = range(1, len(examples) * (longest + bucket_width) + 1)
     fits = bisect.bisect_left(budgets, -count, key=lambda budget: -len(sampler(budget)))
     budget = min(budgets[fits], most_tokens or budgets[-1])

@@ -257,7 +257,7 @@ def check_corpus(corpus: Corpus) -> None:
             f"the tag of {_name(corpus)} must be like >>de<<, without spaces, or {OWN_LANGUAGE}, "
             f"got {corpus.tag!r}."
         )
-    for path in filter(None, [corpus.source, corpus.target, corpus.path]):
+    for path in filter(None, [corpus.source, corpus.target, corpus.path, corpus.alignments]):
         check_file(path)
     kind_of(corpus).check()
 
@@ -445,6 +445,7 @@ def _located_corpus(corpus: Corpus, folder: str) -> Corpus:
         corpus,
         source=located(corpus.source, folder),
         target=located(corpus.target, folder),
+        alignments=located(corpus.alignments, folder),
         path=_located_paths(corpus.path, folder),
     )
 

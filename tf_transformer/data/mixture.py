@@ -168,7 +168,7 @@ class Mixture:
 def _hashes(examples: TokenExamples) -> np.ndarray:
     """A hash of the ids of each example, equal for equal ids in all shards: uint64 array (N,)."""
     total = np.zeros(len(examples), np.uint64)
-    for side, rows in enumerate(examples.rows.values()):
+    for side, rows in enumerate(examples.counted.values()):
         ids = np.asarray(rows.ids)
         starts = np.cumsum(rows.lengths) - rows.lengths
         places = np.arange(len(ids)) - np.repeat(starts, rows.lengths)

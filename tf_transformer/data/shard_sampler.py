@@ -44,7 +44,7 @@ class ShardSampler:
         if draws is not None:
             self._drawn = np.repeat(self._drawn, draws)
         buckets = [
-            -(-rows.lengths.astype(np.int64) // bucket_width) for rows in examples.rows.values()
+            -(-rows.lengths.astype(np.int64) // bucket_width) for rows in examples.counted.values()
         ]
         _, first, order, counts = np.unique(
             _sort_keys(buckets), return_index=True, return_inverse=True, return_counts=True
@@ -74,7 +74,7 @@ class ShardSampler:
     def sizes(self, seed: tuple[int, ...]) -> tuple[int, int]:
         """Counts the ids in the batches of the epoch with this seed: without and with padding."""
         order = self._shuffled(np.random.default_rng(seed))
-        names = self.examples.rows.values()
+        names = self.examples.counted.values()
         real = sum(int(rows.lengths[self._drawn].sum()) for rows in names)
         starts = np.array([0, *self._cuts])
         sizes = np.diff([*starts, len(order)])

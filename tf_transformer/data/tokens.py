@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike
 
 from tf_transformer.data.examples import ExampleStream
 from tf_transformer.text.special_ids import PAD_ID
+from tf_transformer.text.word_alignment import LINKS
 
 T = TypeVar("T")
 
@@ -93,6 +94,11 @@ class TokenExamples:
         names = parts[0].rows
         return cls({name: IdRows.concatenated([part[name] for part in parts]) for name in names})
 
+    @property
+    def counted(self) -> dict[str, IdRows]:
+        """The rows of tokens, whose lengths count in a batch: all but the links of words."""
+        return {name: rows for name, rows in self.rows.items() if name != LINKS}
+
     def taken(self, indices: np.ndarray) -> "TokenExamples":
         """Selects the examples at `indices`."""
         return TokenExamples({name: rows.taken(indices) for name, rows in self.rows.items()})
@@ -129,7 +135,11 @@ def tokenise(
         columns = zip(*chunk, strict=True)
         encoded = encoder.encode(dict(zip(stream.fields, columns, strict=True)))
         examples = list(zip(*encoded.values(), strict=True))
-        kept = [rows for rows in examples if max(map(len, rows)) <= max_length]
+        counted = [name for name in encoded if name != LINKS]
+        lengths = zip(*(map(len, encoded[name]) for name in counted), strict=True)
+        kept = [
+            rows for rows, size in zip(examples, lengths, strict=True) if max(size) <= max_length
+        ]
         if len(kept) < len(examples):
             skipped[too_long(max_length)] += len(examples) - len(kept)
         if kept:

@@ -57,6 +57,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.config.add_source_eos = translator.model.config.imported.source_end
     norm = translator.model.decoder.layers[0].attention_residual.norm
     spec.config.layer_norm_epsilon = norm.epsilon
+    if translator.config.alignment_head == 0:  # CTranslate2 can only take first heads
+        spec.decoder.alignment_layer = np.int16(translator.config.alignment_layer)
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)

@@ -9,10 +9,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.inference.kept_places import Drawn, Located, matches, place
 from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced, lengths_of
+from tf_transformer.losses.guided_alignment import of_head
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.elements import is_paired, is_well_formed
@@ -178,7 +180,8 @@ class KeptSpans:
         before_end = tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0
         is_text = before_end & tf.not_equal(ids, PAD_ID)
         source = graph.encode(graph.hidden(text))[0].to_tensor(PAD_ID)
-        weights = attention(graph.model, source, ids) * tf.cast(is_text, tf.float32)[..., None]
+        weights = attention(graph.model, source, ids, graph.config)
+        weights *= tf.cast(is_text, tf.float32)[..., None]
         tags, rests = graph.codec["source"].split_tag(text)
         fixed = tf.gather(ends, tf.minimum(fixed, tf.shape(ids)[1]), batch_dims=1)
 
@@ -275,14 +278,17 @@ def holds(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:
 
 
 @own_settings()
-def attention(model: Any, source: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+def attention(model: Any, source: tf.Tensor, target: tf.Tensor, config: DecodeConfig) -> tf.Tensor:
     """The attention of targets (R, T) to the text of sources (R, S), float32 (R, T, S).
 
-    It is the mean over layers and heads, of the first model of an ensemble. The end token gets most
+    It is that of the head which has learned alignments (`config.alignment_head`), or else the mean
+    over layers and heads, of the first model of an ensemble. The end token gets most
     attention of words that need none, so it does not count, and the rows sum to 1 without it.
     """
     of_layers = members_of(model)[0].run((source, shift_right(target))).cross_attention
-    weights = tf.add_n([tf.cast(tf.reduce_mean(w, 1), tf.float32) for w in of_layers])
+    head = config.alignment_head
+    chosen = of_layers if head < 0 else [of_layers[config.alignment_layer]]
+    weights = tf.add_n([tf.cast(of_head(w, head), tf.float32) for w in chosen])
     is_text = tf.not_equal(source, EOS_ID) & tf.not_equal(source, PAD_ID)
     weights *= tf.cast(is_text, tf.float32)[:, None]
     return tf.math.divide_no_nan(weights, tf.reduce_sum(weights, axis=2, keepdims=True))

@@ -20,6 +20,7 @@ from tf_transformer.inference.predictor import Call, NBest, predictions_of, with
 from tf_transformer.inference.saved_translator import SavedTranslator, Translation
 from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.inference.text_predictor import TextPredictor
+from tf_transformer.losses.guided_alignment import of_head
 from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.recurrent import RecurrentModel
 from tf_transformer.models.transformer import Transformer
@@ -70,10 +71,10 @@ class Translator(TextPredictor):
         if lower_capitals:
             self.graph_type = CapitalsGraph
         super().__init__(model, codec, config)
-        ids = tf.TensorSpec((None, None), tf.int32)
+        ids, head = tf.TensorSpec((None, None), tf.int32), config.alignment_head
         self._attention = tf.function(
             lambda source, target: tf.stack(
-                [tf.reduce_mean(w, 1) for w in model.run((source, target)).cross_attention], 1
+                [of_head(w, head) for w in model.run((source, target)).cross_attention], 1
             ),
             input_signature=[ids, ids],
             autograph=False,
@@ -146,12 +147,13 @@ class Translator(TextPredictor):
 
     @own_settings()
     def align(
-        self, texts: Sequence[str], translations: Sequence[str], layer: int = -1
+        self, texts: Sequence[str], translations: Sequence[str], layer: int | None = None
     ) -> list[Alignment]:
         """The decoder's attention to each text for each token of its translation.
 
-        The result is the cross-attention of a layer of the decoder, averaged over the heads. With
-        `config.split`, each sentence attends to its own source.
+        The result is the cross-attention of a layer of the decoder, by default of
+        `config.alignment_layer`. It is that of the head `config.alignment_head`, or averaged over
+        the heads. With `config.split`, each sentence attends to its own source.
 
         Raises:
             InputError: for a layer that the decoder does not have.
@@ -161,6 +163,7 @@ class Translator(TextPredictor):
         sentences = [self._sentences(*pair) for pair in zip(texts, translations, strict=True)]
         pairs = list(itertools.chain.from_iterable(sentences))
         sources, targets = ([pair[side] for pair in pairs] for side in (0, 1))
+        layer = self.config.alignment_layer if layer is None else layer
         aligned = iter(self._aligned(sources, targets, layer))
         return [Alignment.of_parts([next(aligned) for _ in of_pair]) for of_pair in sentences]
 

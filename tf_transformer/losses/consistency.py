@@ -9,8 +9,6 @@ import keras
 from keras import KerasTensor, ops
 
 from tf_transformer import kernels
-from tf_transformer.config import TrainConfig
-from tf_transformer.errors import InputError
 from tf_transformer.kernels.consistency import ConsistencyWeights
 from tf_transformer.layers.shape import flatten_positions
 from tf_transformer.losses.cross_entropy import (
@@ -46,7 +44,12 @@ class Consistency(CrossEntropy):
         raise NotImplementedError
 
     def losses(
-        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+        self,
+        model: keras.Model,
+        inputs: Any,
+        labels: KerasTensor,
+        training: bool,
+        links: KerasTensor | None = None,
     ) -> TokenLosses:
         if not training:
             return super().losses(model, inputs, labels, training)
@@ -106,25 +109,3 @@ class SimCut(Consistency):
     @property
     def weights(self) -> ConsistencyWeights:
         return ConsistencyWeights(1.0, 0.0, self.weight, 0.0)
-
-
-def make_loss(config: TrainConfig) -> CrossEntropy:
-    """Makes the loss that the options choose. Call it in the strategy's scope."""
-    epsilon = config.label_smoothing
-    word_dropout = WordDropout(config.word_dropout) if config.word_dropout else None
-    if config.consistency == "r_drop":
-        return RDrop(epsilon, R_DROP_WEIGHT, word_dropout)
-    if config.consistency == "simcut":
-        return SimCut(epsilon, SIMCUT_WEIGHT, WordDropout(CUT_RATE), word_dropout)
-    return CrossEntropy(epsilon, word_dropout)
-
-
-def require_cross_entropy(config: TrainConfig) -> None:
-    """Raises an `InputError` if options choose another loss, for tasks that support none."""
-    for name, off in (("consistency", "none"), ("word_dropout", 0.0)):
-        if (value := getattr(config, name)) != off:
-            raise InputError(
-                f"train.{name} is for models that predict the next token: translation, parsing "
-                f"and language_modeling. Expected {off} for this task, got {value}. Leave the "
-                "option out."
-            )

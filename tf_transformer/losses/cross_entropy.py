@@ -101,9 +101,14 @@ class CrossEntropy:
         self.variables = list(word_dropout.variables) if word_dropout else []
 
     def losses(
-        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+        self,
+        model: keras.Model,
+        inputs: Any,
+        labels: KerasTensor,
+        training: bool,
+        links: KerasTensor | None = None,
     ) -> TokenLosses:
-        """Sums the losses of a batch; see `TokenLosses`.
+        """Sums the losses of a batch; see `TokenLosses`. Only `GuidedAlignment` reads links.
 
         A model has `run(inputs, training).states`, float (B, T, D), and `factors`. It reads inputs,
         int tensors (B, S) and (B, T) or one of them, and predicts labels (B, T); 0 = padding, which

@@ -16,7 +16,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.inference.label_predictor import LabelPredictor, names_in, targets_of
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
 from tf_transformer.losses import cross_entropy
-from tf_transformer.losses.consistency import require_cross_entropy
+from tf_transformer.losses.choice import require_cross_entropy
 from tf_transformer.models.encoder_only import Classifier
 from tf_transformer.tasks.metrics import Metric, References, Scores, Strings
 from tf_transformer.tasks.task import Batch, Evaluation, FieldTexts, Rows, Splits, Task, TestSet

@@ -9,6 +9,7 @@ from tf_transformer.models.transformer import Transformer
 from tf_transformer.tasks.task import Batch, Task
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.sequences import shift_right
+from tf_transformer.text.word_alignment import LINKS
 
 
 class EncoderDecoderTask(Task):
@@ -22,7 +23,8 @@ class EncoderDecoderTask(Task):
     ) -> TokenLosses:
         """Label-smoothed cross-entropy of the target tokens (paper section 5.4)."""
         source, target = (batch[field] for field in self.fields)
-        return loss.losses(model, (source, shift_right(target)), target, training)
+        inputs = source, shift_right(target)
+        return loss.losses(model, inputs, target, training, batch.get(LINKS))
 
 
 def build_model(config: Config, codec: Codec, dtype: str) -> Transformer | RecurrentModel:

@@ -9,7 +9,7 @@ from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.inference.masked_predictor import MaskedPredictor, WordNumbers
 from tf_transformer.inference.predictor import Predictor, Progress, no_progress
-from tf_transformer.losses.consistency import require_cross_entropy
+from tf_transformer.losses.choice import require_cross_entropy
 from tf_transformer.losses.cross_entropy import CrossEntropy, TokenLosses, token_losses
 from tf_transformer.models.encoder_only import MaskedLanguageModel
 from tf_transformer.models.word_masking import at_masks

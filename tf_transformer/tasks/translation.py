@@ -12,6 +12,7 @@ from tf_transformer.data import corpora
 from tf_transformer.data.corpora import TextSize
 from tf_transformer.data.examples import Examples
 from tf_transformer.data.readers.generated import generated_splits
+from tf_transformer.data.word_links import rows_of_links
 from tf_transformer.errors import InputError
 from tf_transformer.files.reading import read_texts, split_paths
 from tf_transformer.inference.translator import Translator
@@ -21,6 +22,7 @@ from tf_transformer.tasks.task import FieldTexts, Rows, Splits, TestSet
 from tf_transformer.tasks.translation_scores import Bleu, ChrF, ExactMatch, Ter
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.normalization import is_blank
+from tf_transformer.text.word_alignment import LINKS
 
 
 class Translation(EncoderDecoderTask):
@@ -95,8 +97,14 @@ class Translation(EncoderDecoderTask):
         return TestSet([source for source, _ in rows], [target for _, target in rows])
 
     def encode(self, texts: FieldTexts, codec: Codec) -> Rows:
-        """The ids of both sides of each pair, with the end-of-sentence id at the end."""
-        return {field: codec.encode_batch(field, texts[field]) for field in self.fields}
+        """The ids of both sides of each pair, with the end-of-sentence id at the end.
+
+        With a third text, `LINKS`, a batch also has the links of their pieces.
+        """
+        rows = {field: codec.encode_batch(field, texts[field]) for field in self.fields}
+        if LINKS in texts:
+            rows[LINKS] = rows_of_links(texts[LINKS], texts["source"], texts["target"], codec)
+        return rows
 
     def predictor(self, model: keras.Model, codec: Codec, decode: DecodeConfig) -> Translator:
         own = self.options

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FILE = "tokenizer.model"  # for all fields; tokenizer.source.model is for the field source alone
 WORDS = "source_words.txt"
+NO_WORD = -1  # of the tag that `SourceCodec` adds, among the numbers of words
 _NAME = re.compile(r"tokenizer\.(?:(\w+)\.)?model")
 
 
@@ -121,6 +122,10 @@ class Codec:
         """Encodes many lines like `encode`, on all cores."""
         return self[field].encode_batch(texts)
 
+    def word_of_pieces(self, field: str, text: str) -> list[int]:
+        """For each id of a line of a field, the index of its word; see `Tokenizer`."""
+        return self[field].word_of_pieces(text)
+
     def decode(self, field: str, ids: Sequence[int]) -> str:
         """Decodes ids of a field to text, up to the first end-of-sentence id."""
         return self[field].decode(ids)
@@ -177,6 +182,14 @@ class SourceCodec(Codec):
             [*self._tag, *row] if rest and not tag else row
             for (tag, rest), row in zip(parts, super().encode_batch(field, texts), strict=True)
         ]
+
+    def word_of_pieces(self, field: str, text: str) -> list[int]:
+        if field != self._source:
+            return super().word_of_pieces(field, text)
+        text = opus_punctuation(clean(text)) if self._is_opus else text
+        has_tag = bool(split_tag(clean(text), self[field].tags)[0])
+        words = super().word_of_pieces(field, text)
+        return words if has_tag or not self._tag or not words else [NO_WORD, *words]
 
 
 def reading_codec(

@@ -20,22 +20,31 @@ from tf_transformer.training import defaults
 
 GROUPS = ("model.", "data.", "train.")
 KEEP_AS = "decode.keep_as"
+ALIGNING = ("decode.alignment_layer", "decode.alignment_head")
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """The run with options that fit its training text in place of defaults; see `defaults`.
 
-    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans.
+    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans. Guided
+    alignment teaches the first head of the layer before the last.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
     rate. A run that has started keeps its options. Chosen options are printed, with the defaults of
     the task. The options `given`, by names like model.d_model, are kept. Data that cannot be read,
     and options or text that do not fit the weights of the origin, are an `InputError`.
     """
+    fitted = _fitted(run, task, given)
+    return _with_options(fitted, _of_alignment(fitted, given))  # after the number of layers
+
+
+def _fitted(run: Run, task: Task, given: Collection[str]) -> Run:
+    """`fit_to_text` without the head for guided alignment."""
     open_options = [name for name in defaults.FITTING if name not in given]
     of_task = {name: value for name, value in task.defaults().items() if name not in given}
     if run.folder.has_checkpoint:
-        return _with_options(run, _of_started(run, [*open_options, KEEP_AS, *of_task], given))
+        names = [*open_options, KEEP_AS, *ALIGNING, *of_task]
+        return _with_options(run, _of_started(run, names, given))
     fixed = of_task | _of_origin(run, task, given)
     run = _with_options(run, fixed)
     fixed |= _of_copies(run, given)
@@ -121,6 +130,19 @@ def _of_copies(run: Run, given: Collection[str]) -> dict[str, Any]:
         return {}
     tqdm.write(f"chosen for --data.augment.copy: --{KEEP_AS} emoji, which the model learns to copy")
     return {KEEP_AS: "emoji"}
+
+
+def _of_alignment(run: Run, given: Collection[str]) -> dict[str, Any]:
+    """The head that learns guided alignment, if neither the user nor the origin has named it."""
+    config = run.config
+    is_named = bool({*ALIGNING} & {*given}) or config.decode.alignment_head >= 0
+    if not config.train.guided_alignment_weight or is_named or run.folder.has_checkpoint:
+        return {}
+    is_deep = config.model.architecture == "transformer" and config.model.decoder.num_layers > 1
+    head = dict(zip(ALIGNING, (-2 if is_deep else -1, 0), strict=True))
+    listed = ", ".join(f"--{name} {value}" for name, value in head.items())
+    tqdm.write(f"chosen for --train.guided_alignment_weight: {listed}, the head that aligns words")
+    return head
 
 
 def _with_options(run: Run, options: Mapping[str, Any]) -> Run:

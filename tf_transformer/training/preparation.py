@@ -22,6 +22,7 @@ from tf_transformer.data.own_shards import OwnShards
 from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.data.training_keys import keys_of, stored_keys
+from tf_transformer.data.word_links import with_links
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 from tf_transformer.run.directions import needs_language
@@ -111,6 +112,8 @@ def _require_options_of(task: Task, config: Config) -> None:
     elif data.tokenizer and not task.separable:
         option = "tokenizer"
         expected = f"Leave it out for {name}, whose vocabulary has symbols of its own."
+    elif config.train.guided_alignment_weight and not _is_pair(task):
+        option, expected = "corpora: alignments", f"Leave them out for {name}."
     elif (data.clean or any(x.clean for x in data.corpora)) and not _is_pair(task):
         option, expected = "clean", f"Leave it out for {name}."
     elif data.augment and not _is_pair(task):
@@ -259,15 +262,18 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
             keeps_budget=bool(data.augment),
         )
 
+    pairs = splits.train
+    if config.train.guided_alignment_weight:
+        pairs = with_links(pairs, data)
     components = [
         Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.weight)
-        for x in splits.train.parts
+        for x in pairs.parts
     ]
     stages, augment = stages_of(config.train), _augment(config, task, reader)
     if components:
         stores: list[Mixture | TokenStore] = [_mixture(components, x, config) for x in stages]
     else:
-        stores = [store("training", splits.train, data.prepared)] * len(stages)
+        stores = [store("training", pairs, data.prepared)] * len(stages)
     texts = [sampler(text, augment, number) for number, text in enumerate(stores)]
     valid = {
         name: sampler(store(", ".join(filter(None, ["validation", name])), part.stream()))

@@ -16,7 +16,7 @@ from tqdm import tqdm
 from tf_transformer import kernels, tasks
 from tf_transformer.config import Config, TrainConfig
 from tf_transformer.errors import InputError
-from tf_transformer.losses.consistency import make_loss
+from tf_transformer.losses.choice import make_loss
 from tf_transformer.machine.gpus import has_gpu
 from tf_transformer.machine.limits import available_cores
 from tf_transformer.machine.threads import set_threads
@@ -87,7 +87,7 @@ def make_updater(config: Config, task: Task, codec: Codec, execution: Execution)
         average_decay=train.average_decay,
         scale_loss=precision == "mixed_float16",
     )
-    return Updater(task, model, optimizer, make_loss(train), *execution)
+    return Updater(task, model, optimizer, make_loss(train, config.decode), *execution)
 
 
 def _precision(name: str) -> str:

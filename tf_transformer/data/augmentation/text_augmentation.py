@@ -15,9 +15,11 @@ from tf_transformer.data.examples import ExampleStream
 from tf_transformer.data.readers import Languages
 from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.tokens import IdRows, TokenExamples
+from tf_transformer.data.word_links import MULTIPLE
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.text.target_tag import split_tag
+from tf_transformer.text.word_alignment import LINKS
 
 MOST_JOINED = 4  # sentences on a line
 # Changes of whole texts. The rare characters of names and copied spans would become pieces, too.
@@ -158,6 +160,8 @@ class TextAugmentation:
             name: IdRows.from_lists([row[side] for row in rows], examples[name].ids.dtype)
             for side, name in enumerate(FIELDS, 1)
         }
+        if LINKS in examples.rows:  # the words of changed texts have other places
+            new[LINKS] = IdRows.from_lists([[0] * MULTIPLE] * len(rows), examples[LINKS].ids.dtype)
         return TokenExamples.concatenated([kept, TokenExamples(new)])
 
 

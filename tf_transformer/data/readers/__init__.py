@@ -158,7 +158,11 @@ def open_corpus(corpus: Corpus, names: Sequence[str], data: DataConfig) -> Rows:
 
 
 register(
-    "text", read_plain_text, [".txt"], ["source", "target", "path"], languages=languages_of_endings
+    "text",
+    read_plain_text,
+    [".txt"],
+    ["source", "target", "path", "alignments"],
+    languages=languages_of_endings,
 )
 register("tsv", read_tsv, [".tsv"])
 register("jsonl", read_json_lines, [".jsonl", ".ndjson"], needs_languages=True, may_name_sides=True)

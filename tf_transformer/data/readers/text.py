@@ -24,8 +24,9 @@ def read_plain_text(corpus: Corpus, fields: Sequence[str], data: DataConfig) -> 
         needed = "path (data.train_file)" if len(fields) == 1 else "source and target, two files"
         raise InputError(f"a corpus of format text with {' and '.join(fields)} needs {needed}.")
     kind = "lines" if len(fields) == 1 else "files"
+    files = (*paths, corpus.alignments) if corpus.alignments else paths
     return Rows(
-        paths, lambda _: enumerate(read_aligned(*paths), 1), lambda: f"{kind} {content(*paths)}"
+        paths, lambda _: enumerate(read_aligned(*paths), 1), lambda: f"{kind} {content(*files)}"
     )
 
 
