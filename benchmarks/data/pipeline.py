@@ -7,10 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import DataConfig
+from tf_transformer.config.data import SHARD_PAIRS
 from tf_transformer.data.augmentation.text_augmentation import TextAugmentation
 from tf_transformer.data.batch_sampler import BatchSampler
 from tf_transformer.data.examples import ExampleStream
-from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
+from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.tasks.translation import TRANSLATION
 from tf_transformer.text.codec import Codec

@@ -73,10 +73,11 @@ def _written(folder: pathlib.Path, pairs: int) -> DataConfig:
 
 
 def _in_one_process(data: DataConfig, folder: str) -> None:
+    from tf_transformer.config.data import SHARD_PAIRS
     from tf_transformer.data import corpora
     from tf_transformer.data.prepared_shards import encoder_of
     from tf_transformer.data.readers.text import FIELDS
-    from tf_transformer.data.store import SHARD_PAIRS, find_or_make
+    from tf_transformer.data.store import find_or_make
     from tf_transformer.data.vocabulary import learned_codec
 
     text = corpora.stream(data.corpora, FIELDS, data, data.clean)

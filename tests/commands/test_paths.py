@@ -49,11 +49,14 @@ PATHS = [
 
 
 PAIR = {"source": "x", "target": "x"}
+CORPORA = ("corpus", "valid", "test")
 NEEDS = {  # validation text needs training text
     "data.valid_corpora": {"data.corpora": [PAIR]},
     "data.valid_source": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_target": {"data.train_source": "x", "data.train_target": "x"},
     "data.valid_file": {"data.train_file": "x"},
+    "data.train_alignments": {"data.train_source": "x", "data.train_target": "x"},
+    **{f"{x}.alignments": {f"{x}.source": "x", f"{x}.target": "x"} for x in CORPORA},
 }
 
 
@@ -61,7 +64,7 @@ PLACES = {  # of the values of short forms
     f"data.{part}_{form}": f"data.{corpora}.0.{field}"
     for part, corpora in (("train", "corpora"), ("valid", "valid_corpora"))
     for form, field in (("source", "source"), ("target", "target"), ("file", "path"))
-}
+} | {"data.train_alignments": "data.corpora.0.alignments"}
 
 
 def words_for(command, option, value, folder, form):

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 import subprocess
+import types
 
 import pytest
 
@@ -68,11 +69,11 @@ def test_the_best_weights_are_exported_once_and_a_failure_does_not_end_the_train
 ):
     commands = []
 
-    def run(command, **options):
+    def popen(command, **options):
         commands.append(command)
-        return subprocess.CompletedProcess(command, status)
+        return types.SimpleNamespace(wait=lambda: status)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "Popen", popen)
     train.export(RunFolder(tmp_path), 7)
     (command,) = commands
     expected = [

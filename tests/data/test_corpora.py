@@ -292,7 +292,10 @@ def test_the_format_is_named_or_is_that_of_the_ending(corpus, expected):
         (Corpus(path="a.txt"), "with source and target needs source and target, two files"),
         (Corpus(path="a.tsv", split="test"), "tsv takes path, columns; got path, split"),
         (Corpus(path="a.tmx", reverse=True), "tmx takes path, columns; got path, reverse"),
-        (Corpus("a", "b", columns=("1", "2")), "text takes source, target, path; got columns, so"),
+        (
+            Corpus("a", "b", columns=("1", "2")),
+            "text takes source, target, path, alignments; got columns, so",
+        ),
         (Corpus(name="x"), "has no ending of"),
         (Corpus(format="tfds"), "tfds takes name, split, reverse, data_dir; got none"),
         (Corpus(path="a.tsv", columns=("1",)), r"expected 2 columns of a\.tsv, for source and"),

@@ -99,8 +99,9 @@ def test_a_training_run_on_it_reads_the_pairs_of_one_process_and_no_text(data, t
     size = corpora.training_size(options, ("source", "target"))
     assert size.pairs == 121
     run, test = Run.load(tmp_path / "run"), TestSet([PAIRS[0][0]], [PAIRS[0][1]])
-    assert compare_with_training(tasks.for_run(run.config), run, test, ["x"]) == {}
-    assert "store has ids, and no text to read" in capsys.readouterr().err
+    tests, predictions = {"test": test}, {"test": ["x"]}
+    assert compare_with_training(tasks.for_run(run.config), run, tests, predictions) == {}
+    assert "a training on data.prepared stores no keys of its text" in capsys.readouterr().err
 
 
 def test_workers_and_the_order_of_the_lines_change_no_byte(data, tmp_path):

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import types
 
 import pytest
 import tensorflow as tf
@@ -56,11 +57,11 @@ def test_the_process_that_checks_an_export_sees_no_gpu(tmp_path, monkeypatch):
 def test_an_export_during_a_training_sees_no_gpu(tmp_path, monkeypatch):
     started = {}
 
-    def run(words, **options):
+    def popen(words, **options):
         started.update(options, words=words)
-        return subprocess.CompletedProcess(words, 0)
+        return types.SimpleNamespace(wait=lambda: 0)
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     train.export(RunFolder(tmp_path), 3)
     assert "export" in started["words"]

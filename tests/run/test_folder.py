@@ -29,6 +29,7 @@ from tf_transformer.config import (
     TrainConfig,
 )
 from tf_transformer.config.task import ParsingOptions
+from tf_transformer.config.train import Stage
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 from tf_transformer.registry import OPTIONS
@@ -99,6 +100,10 @@ def values_of(hint):
         text, columns = values_of(str), values_of(tuple[str, ...])
         path = values_of(LocalPath).filter(bool)
         return st.builds(Corpus, path=path, format=text, columns=columns, split=text)
+    if hint is Stage:
+        counts = st.integers(0, 9)
+        names = values_of(tuple[str, ...])
+        return st.builds(Stage, corpora=names, updates=counts, patience=counts)
     if hint in (LocalPath, PathOrAddress):  # a command reads ~ as the home folder
         return values_of(str).filter(lambda path: "~" not in path and ":/" not in path)
     numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(0, 1)

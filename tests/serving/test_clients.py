@@ -35,7 +35,7 @@ def test_deepl(serve, upper):
     assert [language.name for language in api.get_target_languages()] == ["English"]
     assert api.get_usage().character.count == 12
     assert not api.get_usage().any_limit_reached
-    with pytest.raises(deepl.DeepLException, match="'target_lang' not supported"):
+    with pytest.raises(deepl.DeepLException, match="not supported as target_lang"):
         api.translate_text("ein", target_lang="FR")
     with pytest.raises(deepl.AuthorizationException, match="missing or wrong"):
         deepl.DeepLClient("wrong", server_url=url).translate_text("ein", target_lang="EN-GB")

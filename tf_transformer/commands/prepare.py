@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from tf_transformer.commands import command_line
 from tf_transformer.config import DataConfig
+from tf_transformer.config.data import SHARD_PAIRS
 from tf_transformer.data import corpora
-from tf_transformer.data.store import SHARD_PAIRS
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 
@@ -25,11 +25,12 @@ def main(
     The pipeline reads the corpora, leaves out pairs by --data.clean, learns the vocabulary from a
     sample of a million pairs, and writes the ids in shards. Any runner and any number of workers
     write the same bytes. Train on the folder: python train.py --run_dir runs/x --config
-    store/config.yaml. It needs the extra `beam`, and validation text of its own.
+    store/config.yaml. It needs the extra `beam`, and validation text of its own. All workers need
+    the files of the corpora, and the folder --to.
 
     Args:
         beam_options: options of Beam, after all others and the word --, such as --
-            --runner=FlinkRunner. All workers need the files of the corpora, and the folder.
+            --runner=FlinkRunner.
         to: new folder for the prepared corpus.
         data: the corpora and the vocabulary, as for training.
         shard_pairs: pairs in a shard, about.

@@ -19,6 +19,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath, PathOrAddress
 
 GENERATED_PAIRS = 40_000
+SHARD_PAIRS = 250_000  # in one shard of tokenised text
 # Short forms that complete corpora of a list, with the field that each gives.
 COMPLETED = {"tfds_dir": "data_dir", "generated_pairs": "pairs"}
 

@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tf_transformer.config import DataConfig
+from tf_transformer.config.data import SHARD_PAIRS
 from tf_transformer.data.corpora import labels, training_corpora
 from tf_transformer.data.examples import Part, reasons, summary
 from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.readers.text import FIELDS
-from tf_transformer.data.store import SHARD_PAIRS, store_folder, write_summary
+from tf_transformer.data.store import store_folder, write_summary
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole

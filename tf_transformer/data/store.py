@@ -26,7 +26,6 @@ from tf_transformer.data.tokens import Encoder, IdRows, TokenExamples, tokenise,
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
-SHARD_PAIRS = 250_000  # in one shard of tokenised text
 _SUMMARY = "store.json"
 _FORMAT = 2  # version of the file format
 _numbers = itertools.count()  # numbers of the stores that this process writes

@@ -11,6 +11,7 @@ import tensorflow as tf
 from tqdm import tqdm
 
 from tf_transformer.config import Config, Corpus, DataConfig
+from tf_transformer.config.data import SHARD_PAIRS
 from tf_transformer.config.train import Stage
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
@@ -19,7 +20,7 @@ from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
 from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.own_shards import OwnShards
-from tf_transformer.data.store import SHARD_PAIRS, TokenStore, find_or_make
+from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.data.training_keys import keys_of, stored_keys
 from tf_transformer.data.word_links import with_links
