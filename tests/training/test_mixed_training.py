@@ -228,7 +228,7 @@ def test_a_stage_has_its_corpora_and_updates(staged):
     assert 0 < seen[2][1] < seen[3][1] < seen[5][1] < seen[7][1]
 
 
-@pytest.mark.parametrize("stop", [3, 5])
+@pytest.mark.parametrize("stop", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_training_in_stages_resumes_bit_for_bit(staged, config_of, tmp_path, monkeypatch, stop):
     """After an interruption at the end of a stage, and within the next one."""
 
