@@ -51,12 +51,11 @@ def _share_constants(function: Any, fixed: Collection[str]) -> None:
             if (name := names.setdefault(content, node.name)) != node.name:
                 shared[node.name] = name
                 del nodes[index]
-
     _rename(function, shared)
 
 
 def _shorten_names(function: Any, fixed: Collection[str]) -> None:
-    """Names each node of a function by its operation and its place; names are half of a graph.
+    """Names each node of a function by its operation and its place; names are a third of a graph.
 
     TensorFlow gives no names with a point, so the new ones are free.
     """

@@ -146,7 +146,8 @@ class SavedTranslator:
         try:
             outputs = self._model.signatures[signature](**inputs)
         except tf.errors.InvalidArgumentError as error:
+            # The graph refuses texts by assertions, such as that of an unknown language.
             if not (refused := re.search("assertion failed: (.*)", error.message)):
                 raise
-            raise InputError(f"{self._path}: {refused[1]}") from error  # an unknown language
+            raise InputError(f"{self._path}: {refused[1]}") from error
         return {name: output.numpy() for name, output in outputs.items()}
