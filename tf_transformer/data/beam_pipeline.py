@@ -35,7 +35,6 @@ from tf_transformer.files.writing import write_whole
 
 SAMPLE = 1_000_000  # pairs that a vocabulary learns from, about
 _KEYS = 2**64
-_DUPLICATE = "duplicate"  # a rule that needs all pairs
 _ERROR = re.compile(r"InputError: (.+?)( \[while running .*)?$", re.MULTILINE)
 
 Pair = tuple[tuple[int, bytes], Texts]
@@ -77,7 +76,7 @@ def prepare(root: beam.Pipeline, data: DataConfig, folder: str, shard_pairs: int
     )
     skipped = [read[SKIPPED]]
     chosen = rules.chosen(data.clean)
-    if chosen.pop(_DUPLICATE, None):
+    if chosen.pop(rules.DUPLICATE, None):
         grouped = read.pairs | beam.GroupByKey()
         one = grouped | "Deduplicate" >> beam.FlatMap(_first).with_outputs(SKIPPED, main="pairs")
         skipped.append(one[SKIPPED])
@@ -138,7 +137,7 @@ def _first(group: tuple[tuple[int, bytes], Iterable[tuple[int, Texts]]]) -> Iter
     pairs = list(placed)
     yield key, min(pairs)[1]
     if len(pairs) > 1:
-        yield _skip(key[0], _DUPLICATE, len(pairs) - 1)
+        yield _skip(key[0], rules.DUPLICATE, len(pairs) - 1)
 
 
 def _clean(pair: Pair, tests: Sequence[dict[str, rules.Test]]) -> Iterator[Any]:

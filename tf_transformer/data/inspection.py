@@ -20,7 +20,7 @@ from tf_transformer.data.corpora import labels, two_languages
 from tf_transformer.data.detected_languages import detectable
 from tf_transformer.data.near_texts import NearTexts
 from tf_transformer.data.readers import open_corpus
-from tf_transformer.data.rules import LANGUAGE, RULES, faults
+from tf_transformer.data.rules import LANGUAGE, RULES, chosen, faults
 from tf_transformer.data.text_keys import pair_key, text_key
 
 SIDES = ("source", "target")
@@ -136,8 +136,9 @@ class CorpusReport:
         name: a short name, such as train.en-de.
         skipped: number of rows that training cannot read, by reason.
         sides: counts of sources and targets.
-        findings: by name of a rule, the pairs that have this fault. Without `language` if the
-            languages of the corpus cannot be detected; it has the first `MOST_DETECTED` pairs.
+        findings: by name of a rule, also of OpusFilter, the pairs that have this fault. Without
+            `language` if the languages of the corpus cannot be detected; it has the first
+            `MOST_DETECTED` pairs.
         near: by side, texts that are near an earlier one, but equal to none; empty if near texts
             are not compared.
         sample: pairs drawn at random.
@@ -302,7 +303,7 @@ def _read(
         languages = two_languages(corpus, data)
         tests = {
             name: rule.start(languages)
-            for name, rule in RULES.items()
+            for name, rule in (RULES | chosen(corpus.clean or data.clean)).items()
             if not rule.needs_languages or any(detectable(languages))
         }
         report.findings = {name: Finding() for name in tests}

@@ -19,7 +19,7 @@ from tf_transformer.data.inspection import (
     Overlap,
     SideCounts,
 )
-from tf_transformer.data.rules import LANGUAGE, RULES
+from tf_transformer.data.rules import LANGUAGE, OF_OPUSFILTER, RULES
 from tf_transformer.files.aligned import aligned
 from tf_transformer.visualization import charts
 
@@ -98,12 +98,14 @@ def _sizes(corpora: Sequence[CorpusReport]) -> Table:
 def _faults(corpora: Sequence[CorpusReport]) -> Table:
     """Rules in rows, corpora in columns."""
     names = [report.name for report in corpora]
+    others = {name for report in corpora for name in report.findings} - RULES.keys()
+    helps = {name: rule.help for name, rule in RULES.items()}
     rows = [
         [
-            *(name, "yes" if rule.recommended else "", rule.help),
+            *(name, "yes" if name in RULES and RULES[name].recommended else "", text),
             *(_found(report, name) for report in corpora),
         ]
-        for name, rule in RULES.items()
+        for name, text in (helps | dict.fromkeys(sorted(others), OF_OPUSFILTER)).items()
     ]
     rows += [
         [f"near {side}s", "", f"the {side} is near an earlier one"]
