@@ -28,11 +28,13 @@ from tf_transformer.config import Corpus, DataConfig, TrainConfig
 from tf_transformer.data import corpora, rules
 from tf_transformer.data.augmentation.text_augmentation import changed_texts
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
+from tf_transformer.data.prepared import KEYS
 from tf_transformer.data.prepared_shards import REPORT, SHARD, SIZE, SKIPPED, Shard, encoder_of
 from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.store import write_shard
 from tf_transformer.data.text_keys import pair_key
 from tf_transformer.data.tokens import TokenExamples, tokenise
+from tf_transformer.data.training_keys import keys_of
 from tf_transformer.data.vocabulary import learned_codec, own_codec
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
@@ -240,8 +242,9 @@ def _tokenise(
     encoder = encoder_of(folder, identity)
     parts = list(tokenise(text, encoder, data.max_length, len(pairs), skipped))
     if parts:
-        examples = TokenExamples.concatenated(parts)
-        content = write_shard(pathlib.Path(folder, str(corpus)), number, examples)
+        examples, own = TokenExamples.concatenated(parts), pathlib.Path(folder, str(corpus))
+        content = write_shard(own, number, examples)
+        write_whole(own / f"{number:05d}{KEYS}", (keys.tobytes() for keys in keys_of(text)))
         yield Shard(corpus, number, len(examples), content)
     yield from _skips(corpus, skipped)
 

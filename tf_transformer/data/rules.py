@@ -15,7 +15,7 @@ from typing import NamedTuple
 from tf_transformer.data import detected_languages, opusfilter
 from tf_transformer.data.detected_languages import OtherLanguages
 from tf_transformer.data.readers import Languages
-from tf_transformer.data.text_keys import pair_key
+from tf_transformer.data.text_keys import KeySet, pair_key
 from tf_transformer.errors import InputError
 from tf_transformer.text.placeholders import placeholders
 
@@ -72,18 +72,13 @@ _LOST = re.compile(r"(?<![^\s(\"'„“«])[^\W\d_]+\?[a-zß-ÿ]")
 
 
 class Duplicates:
-    """Whether an earlier pair of the same pass has the same texts.
-
-    Holds a key of 64 bits for each distinct pair.
-    """
+    """Whether an earlier pair of the same pass has the same texts."""
 
     def __init__(self) -> None:
-        self._keys = set[int]()
+        self._keys = KeySet()
 
     def __call__(self, source: str, target: str) -> bool:
-        count = len(self._keys)
-        self._keys.add(pair_key(source, target))
-        return len(self._keys) == count
+        return not self._keys.add(pair_key(source, target))
 
 
 def is_identical(source: str, target: str) -> bool:

@@ -30,6 +30,7 @@ _CONTENT = "<!-- content -->"
 _LONGEST = 300  # characters of a text in an example
 _SAMPLED = 20  # pairs of each corpus that the page shows
 _BARS = 40  # of a chart
+REPEATED = "repeated"  # pairs of an earlier corpus
 
 
 class Table(NamedTuple):
@@ -113,6 +114,13 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
         for side in SIDES
         if all(report.near for report in corpora)
     ]
+    if any(report.repeated for report in corpora):
+        counts = (
+            report.repeated and _part(report.repeated.count, report.pairs) for report in corpora
+        )
+        rows.append(
+            [REPEATED, "", "an earlier corpus has the same texts", *(x or "–" for x in counts)]
+        )
     note = (
         "Pairs with a fault. --data.clean recommended leaves out those of recommended rules; other "
         "rules can be named there. Near texts share 70 % of their sequences of four characters; "
@@ -226,6 +234,7 @@ def _example(example: Example) -> str:
 
 def _examples_of_rules(report: CorpusReport) -> str:
     findings = {**report.findings, **{f"near {side}s": x for side, x in report.near.items()}}
+    findings |= {REPEATED: report.repeated} if report.repeated else {}
     parts = [
         _details(
             f"{name}: {finding.count:,} pair{'s' * (finding.count != 1)}",
