@@ -51,7 +51,7 @@ Block = bytes
 
 
 def pack(rows: Sequence[Any]) -> Block:
-    """Makes a block, in a fifth of the memory of the rows."""
+    """Makes a block, which needs a fraction of the memory of its rows."""
     return zlib.compress(pickle.dumps(rows), 1)
 
 
