@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data import corpora, rules
+from tf_transformer.data import corpora, opusfilter, rules
 from tf_transformer.data.inspection import inspect
-from tf_transformer.data.opusfilter import Configuration
 from tf_transformer.errors import InputError
 
 FIELDS = ("source", "target")
@@ -124,7 +123,7 @@ def kept(clean, corpus):
 @pytest.mark.parametrize("filters", [*([each] for each in FILTERS), FILTERS])
 def test_training_keeps_the_lines_that_opusfilter_keeps(filters, write, corpus, tmp_path):
     """Oracle: the files that OpusFilter itself writes."""
-    opusfilter = pytest.importorskip("opusfilter.opusfilter")
+    program = pytest.importorskip("opusfilter.opusfilter")
     between = ["between.en", "between.de"]
     steps = [
         step("remove_duplicates", outputs=between),
@@ -132,7 +131,7 @@ def test_training_keeps_the_lines_that_opusfilter_keeps(filters, write, corpus, 
     ]
     path = write(*steps, common={"output_directory": str(tmp_path)})
     pairs, _ = kept(path, corpus)
-    opusfilter.OpusFilter(yaml.safe_load(pathlib.Path(path).read_text())).execute_steps()
+    program.OpusFilter(yaml.safe_load(pathlib.Path(path).read_text())).execute_steps()
     columns = [(tmp_path / name).read_text("utf-8").split("\n")[:-1] for name in OUTPUTS]
     expected = list(zip(*columns, strict=True))
     assert [tuple(map(str.rstrip, pair)) for pair in pairs] == expected
@@ -207,7 +206,7 @@ def test_a_file_of_another_form_is_an_error(text, tmp_path):
     path = tmp_path / "filters.yml"
     path.write_text(text)
     with pytest.raises(InputError, match=r"filters\.yml: expected a configuration of OpusFilter"):
-        Configuration.read(str(path))
+        opusfilter.read(str(path))
 
 
 def test_a_missing_file_or_package_is_an_error(write, tmp_path, monkeypatch):

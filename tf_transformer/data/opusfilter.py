@@ -25,8 +25,7 @@ from tf_transformer.files.reading import read_whole
 
 ENDINGS = (".yaml", ".yml")
 FILTER, DUPLICATES = "filter", "remove_duplicates"  # the types of steps that are read
-_FILES = {"inputs", "outputs"}
-_PARAMETERS = {FILTER: {*_FILES, "filters"}, DUPLICATES: _FILES}
+_PARAMETERS = {FILTER: {"inputs", "outputs", "filters"}, DUPLICATES: {"inputs", "outputs"}}
 
 
 class Filter(NamedTuple):
@@ -48,7 +47,11 @@ class Filter(NamedTuple):
 
         OpusFilter reads lines without white space at their ends.
         """
-        require_package()
+        if importlib.util.find_spec("opusfilter") is None:
+            raise InputError(
+                f"the filters of {self.path} need OpusFilter: pip install "
+                "'tf_transformer[opusfilter]'."
+            )
         from opusfilter.pipeline import FilterPipeline
 
         def rejects(source: str, target: str) -> bool:
@@ -68,34 +71,30 @@ class Filter(NamedTuple):
         return rejects
 
 
-class Configuration(NamedTuple):
-    """What the steps of a configuration do with pairs."""
+def read(path: str) -> tuple[bool, list[Filter]]:
+    """Whether a configuration removes duplicates, and its filters, in order.
 
-    removes_duplicates: bool
-    filters: list[Filter]
-
-    @classmethod
-    def read(cls, path: str) -> "Configuration":
-        """Reads a file; an `InputError` for a step that is not of this form."""
-        listed, before = [], None
-        try:
-            content = yaml.safe_load(read_whole(path))
-            folder = (content.get("common") or {}).get("output_directory", "")
-            steps = [(step["type"], step["parameters"]) for step in content["steps"]]
-            for number, (kind, parameters) in enumerate(steps, 1):
-                _require_known(f"{path}: step {number}", kind, parameters, before)
-                before = parameters["outputs"]
-                for given in parameters.get("filters", ()):
-                    (name,) = given.keys() - {"module"}
-                    listed.append(Filter(path, name, {**given, name: {**given[name]}}, folder))
-        except InputError:
-            raise
-        except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise InputError(
-                f"{path}: expected a configuration of OpusFilter, in which each step has a type "
-                f"and parameters, each filter has parameters, and no value is a variable: {error}."
-            ) from error
-        return cls(any(kind == DUPLICATES for kind, _ in steps), listed)
+    A step that does anything else is an `InputError`.
+    """
+    filters, before = [], None
+    try:
+        content = yaml.safe_load(read_whole(path))
+        folder = (content.get("common") or {}).get("output_directory", "")
+        steps = [(step["type"], step["parameters"]) for step in content["steps"]]
+        for number, (kind, parameters) in enumerate(steps, 1):
+            _require_known(f"{path}: step {number}", kind, parameters, before)
+            before = parameters["outputs"]
+            for given in parameters.get("filters", ()):
+                (name,) = given.keys() - {"module"}
+                filters.append(Filter(path, name, {**given, name: {**given[name]}}, folder))
+    except InputError:
+        raise
+    except (yaml.YAMLError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{path}: expected a configuration of OpusFilter, in which each step has a type and "
+            f"parameters, each filter has parameters, and no value is a variable: {error}."
+        ) from error
+    return any(kind == DUPLICATES for kind, _ in steps), filters
 
 
 def _require_known(step: str, kind: str, parameters: Mapping[str, Any], before: Any) -> None:
@@ -112,14 +111,6 @@ def _require_known(step: str, kind: str, parameters: Mapping[str, Any], before: 
         raise InputError(
             f"{step} must have two inputs, the source and the target: those of the first step, or "
             f"the outputs of the step before. Got {inputs!r:.80}."
-        )
-
-
-def require_package() -> None:
-    """Raises an `InputError` without OpusFilter."""
-    if importlib.util.find_spec("opusfilter") is None:
-        raise InputError(
-            "filters of OpusFilter need its package: pip install 'tf_transformer[opusfilter]'."
         )
 
 

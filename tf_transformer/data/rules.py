@@ -205,7 +205,7 @@ def chosen(names: Collection[str]) -> dict[str, Rule]:
         ['identical', 'numbers']
     """
     wanted = {name for name in names if not is_file(name)}
-    read = [opusfilter.Configuration.read(name) for name in names if is_file(name)]
+    read = [opusfilter.read(name) for name in names if is_file(name)]
     if wanted == {NONE} and not read:
         return {}
     if unknown := wanted - {*RULES, RECOMMENDED}:
@@ -213,7 +213,7 @@ def chosen(names: Collection[str]) -> dict[str, Rule]:
             f"data.clean has no rule {min(unknown)!r}; expected {RECOMMENDED}, {NONE}, or some of "
             f"{', '.join(RULES)}, or a .yaml file of OpusFilter."
         )
-    if any(configuration.removes_duplicates for configuration in read):
+    if any(removes_duplicates for removes_duplicates, _ in read):
         wanted.add(DUPLICATE)
     everything = RECOMMENDED in wanted
     of_this_project = {
@@ -221,8 +221,7 @@ def chosen(names: Collection[str]) -> dict[str, Rule]:
         for name, rule in RULES.items()
         if name in wanted or (everything and rule.recommended)
     }
-    filters = [each for configuration in read for each in configuration.filters]
-    return of_this_project | {each.name: _of_opusfilter(each) for each in filters}
+    return of_this_project | {each.name: _of_opusfilter(each) for _, x in read for each in x}
 
 
 def is_file(name: str) -> bool:
