@@ -15,6 +15,11 @@ import sys
 import pytest
 from test_docs import PAGES, blocks
 
+from tf_transformer.commands import train
+from tf_transformer.commands.command_line import read_options
+from tf_transformer.config import Config
+from tf_transformer.data.corpora import load_examples
+
 ROOT = pathlib.Path(__file__).parents[1]
 SHELF = [  # in the order in which their pages lead to each other
     *("docs/start/install.md", "docs/start/first_model.md", "docs/start/two_files.md"),
@@ -154,3 +159,18 @@ def test_each_change_of_a_command_is_needed():
     lines = [line for page in ("README.md", *SHELF) for line in commands(page)]
     for pattern, _ in CHANGES:
         assert any(re.fullmatch(pattern, line) for line in lines), pattern
+
+
+def test_training_reads_the_corpora_of_the_readme(tmp_path, monkeypatch):
+    """Oracle: the pairs of the files, the first ones twice as often."""
+    (words,) = re.findall(r"`(--data\.corpora .*?)`", PAGES["README.md"])
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.en", "b.de"):
+        (tmp_path / name).write_text("".join(f"{name} has line {i}\n" for i in range(30)))
+    sides = "".join(f'<tuv xml:lang="{x}"><seg>word in {x}</seg></tuv>' for x in ("en", "de"))
+    (tmp_path / "c.tmx").write_text(f'<tmx version="1.4"><body><tu>{sides}</tu></body></tmx>')
+    options = read_options(train.main, ["--run_dir", "r", *shlex.split(words)])
+    data = options["data"]
+    stream, _ = load_examples(Config(data=data), ("source", "target"))
+    assert ("word in en", "word in de") in list(stream)
+    assert [part.weight for part in stream.parts] == [2, 1]

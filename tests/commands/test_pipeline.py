@@ -11,6 +11,7 @@ from conftest import small_config
 
 from tf_transformer.commands import command_line, pipeline
 from tf_transformer.commands.pipeline_file import read_steps
+from tf_transformer.errors import InputError
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -192,6 +193,17 @@ def test_the_commands_of_this_project_are_a_chain(folder, capfd, monkeypatch):
     assert states(run(capfd, "--dry_run")[1]) == ["done"] * 6
     change("small.yaml", "steps: 4", "steps: 6")
     assert "back belongs to a start with another input" in str(run(capfd)[0])
+
+
+def test_a_file_of_filters_is_an_input_of_its_step(folder):
+    data = {"train_source": "a.txt", "train_target": "a.txt", "clean": ["tags", "f.yaml"]}
+    steps = {"training": {"train": {"run_dir": "r", "data": data}}}
+    (folder / "steps.yaml").write_text(yaml.safe_dump(steps))
+    with pytest.raises(InputError, match=r"data\.clean: f\.yaml does not exist"):
+        read_steps("steps.yaml")
+    (folder / "f.yaml").touch()
+    (step,) = read_steps("steps.yaml")
+    assert step.inputs["data.clean"] == ["f.yaml"]
 
 
 def test_the_steps_of_the_guide_are_accepted(folder):

@@ -5,8 +5,9 @@ import random
 import pytest
 
 from tf_transformer.config import Corpus, DataConfig
-from tf_transformer.data.inspection import EXAMPLES, SideCounts, inspect
+from tf_transformer.data.inspection import EXAMPLES, Inspection, SideCounts, inspect
 from tf_transformer.errors import InputError
+from tf_transformer.visualization.corpus_page import corpus_page, tables
 
 TRAINING = [
     ("A man rides a brown horse.", "Ein Mann reitet ein braunes Pferd."),
@@ -80,6 +81,18 @@ def test_each_split_is_compared_with_each_other(corpus):
     ]
     for overlap in overlaps:  # all lines, two of which have one source
         assert {shared.count for shared in overlap.exact.values()} == {4}
+
+
+def test_pairs_of_an_earlier_corpus_of_the_split_are_found(corpus):
+    """A pair that a corpus has twice counts twice; one of the same corpus, or of the test, not."""
+    listed = [corpus("a", TRAINING), corpus("b", TEST[2:] * 2), corpus("c", [*TEST, *TRAINING[2:]])]
+    splits = {"training": listed, "test": [corpus("test", TRAINING)]}
+    reports = inspect(splits, DataConfig(), compares_near=False).corpora
+    assert [report.repeated and report.repeated.count for report in reports] == [None, 0, 5, None]
+    assert [example.line for example in reports[2].repeated.examples] == [3, 4, 5, 6, 7]
+    (row,) = [row for row in tables(Inspection(reports, []))[1].rows if row[0] == "repeated"]
+    assert row[3:] == ["–", "0", "5 (71 %)", "–"]
+    assert "repeated: 5 pairs" in corpus_page(Inspection(reports, []), [], "")
 
 
 def test_examples_are_the_first_five(corpus):

@@ -5,6 +5,7 @@ import random
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 from conftest import small_config
 
@@ -15,6 +16,7 @@ from tf_transformer.config import Corpus, DataConfig
 from tf_transformer.data import corpora
 from tf_transformer.data.readers.generated import number_in_words
 from tf_transformer.data.store import TokenStore
+from tf_transformer.data.training_keys import stored_keys
 from tf_transformer.errors import InputError
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.seen import compare_with_training
@@ -98,10 +100,24 @@ def test_a_training_run_on_it_reads_the_pairs_of_one_process_and_no_text(data, t
     assert sorted(text.train.store.skipped.items()) == sorted(expected.skipped.items())
     size = corpora.training_size(options, ("source", "target"))
     assert size.pairs == 121
+    keys = {
+        name: np.concatenate(list(stored_keys(tmp_path / name / "training_keys.bin")))
+        for name in ("one", "run")
+    }
+    assert len(keys["run"]) == 121
+    assert Counter(map(tuple, keys["run"].tolist())) == Counter(map(tuple, keys["one"].tolist()))
+
+
+def test_a_text_that_an_earlier_version_prepared_has_no_keys(data, tmp_path, capsys):
+    options = prepared(data(), tmp_path / "store")
+    for path in (tmp_path / "store").glob("*/*.keys"):
+        path.unlink()
+    training_data(options, tmp_path / "run")
     run, test = Run.load(tmp_path / "run"), TestSet([PAIRS[0][0]], [PAIRS[0][1]])
     tests, predictions = {"test": test}, {"test": ["x"]}
     assert compare_with_training(tasks.for_run(run.config), run, tests, predictions) == {}
-    assert "a training on data.prepared stores no keys of its text" in capsys.readouterr().err
+    assert "not known, because" in (printed := capsys.readouterr().err)
+    assert "has ids, and no text to read" in printed
 
 
 def test_workers_and_the_order_of_the_lines_change_no_byte(data, tmp_path):

@@ -12,11 +12,13 @@ from conftest import small_config, weights_of
 from training.test_trainer import set_scores
 
 from tf_transformer import tasks
-from tf_transformer.commands import evaluate
+from tf_transformer.commands import evaluate, export
 from tf_transformer.config import AugmentConfig, Corpus
 from tf_transformer.config.train import Stage
 from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
+from tf_transformer.export import to_marian
+from tf_transformer.export.run_in_ctranslate2 import Model
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.directions import Direction, directions_of
 from tf_transformer.run.earlier import present_options
@@ -118,6 +120,25 @@ def test_the_model_takes_the_tags_of_its_corpora(trained):
     ]
     with pytest.raises(InputError, match=">>it<<"):
         translator([">>it<< one"])
+
+
+def test_exports_refuse_a_text_without_a_language_or_say_that_they_do_not(trained, tmp_path):
+    """Oracle: the translator of the run, which refuses such a text."""
+    pytest.importorskip("ctranslate2")
+    export.main(str(trained), str(tmp_path / "ct2"), format="ctranslate2", beam_size=1)
+    model = Model(str(tmp_path / "ct2"), threads=1)
+    translator = Translator.from_run(trained, beam_size=1)
+    texts = [">>fr<< one", ">>de<< two", "", "  "]
+    assert [row.translation for row in model(texts)] == [row.text for row in translator(texts)]
+    message = "several target languages, >>de<<, >>fr<<, and 'one' has none"
+    for predict in (translator, model, lambda x: model.score(x, x)):
+        with pytest.raises(ValueError, match=message):
+            predict([">>fr<< one", "one"])
+    summary = to_marian.write(translator, tmp_path / "marian")
+    assert "does not refuse a text that starts with none of the tags >>de<<, >>fr<<" in summary
+    assert "required" not in summary
+    with_default = Translator.from_run(trained, beam_size=1, target_tag="fr")
+    assert "target_tag >>fr<<" in to_marian.write(with_default, tmp_path / "marian_fr")
 
 
 def test_an_evaluation_has_a_table_of_directions(trained, corpora, capsys):

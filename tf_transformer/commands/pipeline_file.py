@@ -15,6 +15,7 @@ from tf_transformer.commands.main import command
 from tf_transformer.commands.pipeline_step import Step, overlaps
 from tf_transformer.config import DataConfig
 from tf_transformer.data.corpora import located
+from tf_transformer.data.rules import is_file
 from tf_transformer.errors import InputError
 from tf_transformer.files.local_paths import LocalPath
 from tf_transformer.files.outputs import require_distinct
@@ -132,6 +133,8 @@ def _paths(name: str, value: Any, hint: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(value, DataConfig):
         hints = get_type_hints(DataConfig, include_extras=True)
         yield f"{name}.prepared", value.prepared
+        filters = ",".join(filter(is_file, value.clean))
+        yield f"{name}.clean", filters and _in_data_folder(filters, value.folder)
         for field in ("corpora", "valid_corpora", "tokenizer"):
             for full_name, paths in _paths(f"{name}.{field}", getattr(value, field), hints[field]):
                 yield full_name, _in_data_folder(paths, value.folder)

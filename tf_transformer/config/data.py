@@ -239,7 +239,8 @@ class DataConfig:
         target_language: target language, like source_language. mul: each source text says its
             target language, so corpora may have different ones.
         clean: rules for pairs that training leaves out, such as [identical, length_ratio];
-            recommended: those that `tf-transformer inspect` recommends. For translations.
+            recommended: those that `tf-transformer inspect` recommends; or the path of a .yaml file
+            with filters of OpusFilter. For translations.
         held_out: distinct sources whose pairs become the validation text when none is given. At
             most a tenth of the sources and a tenth of the pairs are held out.
         held_out_by: the sides on which held-out pairs differ from all other pairs. both: no

@@ -1,18 +1,22 @@
 """Prepares corpora on Apache Beam: the steps from lines of text to the shards of token stores.
 
-    read -> deduplicate -> clean -> sample -> learn the vocabulary
-                              |                    |
-                              +----> divide -> tokenise -> report
+    read -> buckets: deduplicate, clean -> sample -> learn the vocabulary
+                                      |                    |
+                                      +----> divide -> tokenise -> report
 
-Each pair has a key of 64 bits (`text_keys.py`). The key says in which shard the pair is, at which
-place, and whether the vocabulary learns from it. So all runners, with any number of workers, write
-the same bytes. Workers share the folder of the results.
+Each pair has a key of 64 bits (`text_keys.py`). The key says in which bucket and in which shard the
+pair is, at which place, and whether the vocabulary learns from it. So all runners, with any number
+of workers, write the same bytes. Workers share the folder of the results.
+
+Steps pass on blocks of pairs, because a runner needs many times the memory of its text for a pair.
 """
 
 import json
 import pathlib
+import pickle
 import re
-from collections import Counter
+import zlib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -24,22 +28,36 @@ from tf_transformer.config import Corpus, DataConfig, TrainConfig
 from tf_transformer.data import corpora, rules
 from tf_transformer.data.augmentation.text_augmentation import changed_texts
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts
+from tf_transformer.data.prepared import KEYS
 from tf_transformer.data.prepared_shards import REPORT, SHARD, SIZE, SKIPPED, Shard, encoder_of
 from tf_transformer.data.readers.text import FIELDS
 from tf_transformer.data.store import write_shard
 from tf_transformer.data.text_keys import pair_key
 from tf_transformer.data.tokens import TokenExamples, tokenise
+from tf_transformer.data.training_keys import keys_of
 from tf_transformer.data.vocabulary import learned_codec, own_codec
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
 SAMPLE = 1_000_000  # pairs that a vocabulary learns from, about
 _KEYS = 2**64
-_DUPLICATE = "duplicate"  # a rule that needs all pairs
 _ERROR = re.compile(r"InputError: (.+?)( \[while running .*)?$", re.MULTILINE)
 
-Pair = tuple[tuple[int, bytes], Texts]
-"""((number of the corpus, key), texts). Beam's integers are too short for a key."""
+_BUCKETS = 4096  # of a corpus, by the first bits of the keys: parts that workers clean
+_LEAST = 32  # pairs that are read for one bucket, before they are passed on
+
+Block = bytes
+"""Packed rows, lists that start with a key."""
+
+
+def pack(rows: Sequence[Any]) -> Block:
+    """Makes a block, which needs a fraction of the memory of its rows."""
+    return zlib.compress(pickle.dumps(rows), 1)
+
+
+def unpack(*blocks: Block) -> list[Any]:
+    """The rows of blocks, in the order of their keys."""
+    return sorted(row for block in blocks for row in pickle.loads(zlib.decompress(block)))
 
 
 def run(data: DataConfig, folder: str, shard_pairs: int, beam_options: Sequence[str]) -> None:
@@ -70,112 +88,124 @@ def prepare(root: beam.Pipeline, data: DataConfig, folder: str, shard_pairs: int
         raise InputError(
             f"a prepared text has the rules of data.clean. Leave clean out of {own[0]}."
         )
+    chosen = rules.chosen(data.clean)
+    is_distinct = chosen.pop(rules.DUPLICATE, None) is not None
+    languages = [corpora.two_languages(corpus, data) for corpus in named]
+    tests = [{name: rule.start(pair) for name, rule in chosen.items()} for pair in languages]
     read = (
         root
         | beam.Create(list(enumerate(named)))
-        | "Read" >> beam.FlatMap(_read, data).with_outputs(SKIPPED, main="pairs")
+        | "Read" >> beam.FlatMap(_read, data).with_outputs(SKIPPED, main="blocks")
     )
-    skipped = [read[SKIPPED]]
-    chosen = rules.chosen(data.clean)
-    if chosen.pop(_DUPLICATE, None):
-        grouped = read.pairs | beam.GroupByKey()
-        one = grouped | "Deduplicate" >> beam.FlatMap(_first).with_outputs(SKIPPED, main="pairs")
-        skipped.append(one[SKIPPED])
-        pairs = one.pairs
-    else:
-        placed = read.pairs | beam.Reshuffle()
-        pairs = placed | "Forget places" >> beam.MapTuple(lambda key, pair: (key, pair[1]))
-    if chosen:
-        languages = [corpora.two_languages(corpus, data) for corpus in named]
-        tests = [{name: rule.start(pair) for name, rule in chosen.items()} for pair in languages]
-        clean = pairs | "Clean" >> beam.FlatMap(_clean, tests).with_outputs(SKIPPED, main="pairs")
-        skipped.append(clean[SKIPPED])
-        pairs = clean.pairs
-    sizes = pairs | "Measure" >> beam.Map(_size) | "Sum" >> beam.CombinePerKey(_sums)
-    learned = (
-        pairs
-        | "Sample" >> beam.Filter(_is_sampled, AsDict(sizes))
-        | beam.combiners.ToList()
-        | "Learn" >> beam.Map(_learn, data, folder)
+    clean = (
+        read.blocks
+        | "Buckets" >> beam.GroupByKey()
+        | "Clean" >> beam.FlatMap(_clean, tests, is_distinct).with_outputs(SKIPPED, main="blocks")
     )
-    shards = (
-        pairs
-        | "Divide" >> beam.Map(_divided, AsDict(sizes), shard_pairs)
-        | "Gather" >> beam.GroupByKey()
-        | "Tokenise"
-        >> beam.FlatMap(
-            _tokenise, AsSingleton(learned), named, data.max_length, folder
-        ).with_outputs(SKIPPED, main="shards")
+    sizes = clean.blocks | "Measure" >> beam.Map(_size) | "Sum" >> beam.CombinePerKey(_sums)
+    shards = _write_shards(clean.blocks, sizes, data, folder, shard_pairs)
+    skipped = (
+        (read[SKIPPED], clean[SKIPPED], shards[SKIPPED])
+        | beam.Flatten()
+        | "Count" >> beam.CombinePerKey(sum)
     )
-    skipped.append(shards[SKIPPED])
+    kinds = {SHARD: shards.shards, SIZE: sizes, SKIPPED: skipped}
     _ = (
-        (
-            shards.shards | "Of shards" >> beam.Map(_named, SHARD),
-            sizes | "Of sizes" >> beam.Map(_named, SIZE),
-            skipped
-            | beam.Flatten()
-            | "Count" >> beam.CombinePerKey(sum)
-            | "Of skipped" >> beam.Map(_named, SKIPPED),
-        )
+        [rows | f"Of {kind}" >> beam.Map(_named, kind) for kind, rows in kinds.items()]
         | "Join" >> beam.Flatten()
         | "Collect" >> beam.combiners.ToList()
         | "Report" >> beam.Map(_write_report, folder)
     )
 
 
+def _write_shards(blocks: Any, sizes: Any, data: DataConfig, folder: str, shard_pairs: int) -> Any:
+    """Learns the vocabulary from clean blocks, and writes their ids; the outputs of `_tokenise`."""
+    learned = (
+        blocks
+        | "Sample" >> beam.FlatMap(_sampled, AsDict(sizes))
+        | beam.combiners.ToList()
+        | "Learn" >> beam.Map(_learn, data, folder)
+    )
+    return (
+        blocks
+        | "Divide" >> beam.FlatMap(_divided, AsDict(sizes), shard_pairs)
+        | "Gather" >> beam.GroupByKey()
+        | "Tokenise"
+        >> beam.FlatMap(_tokenise, AsSingleton(learned), data, folder).with_outputs(
+            SKIPPED, main="shards"
+        )
+    )
+
+
 def _read(numbered: tuple[int, Corpus], data: DataConfig) -> Iterator[Any]:
-    """The pairs of a corpus, with their places in it."""
+    """The pairs of a corpus by bucket, with their places in the corpus: (key, place, texts)."""
     number, corpus = numbered
-    skipped = Counter[str]()
+    skipped, waiting = Counter[str](), defaultdict[int, list[Any]](list)
     for place, texts in enumerate(corpora.stream([corpus], FIELDS, data).start(skipped)):
-        yield (number, pair_key(*texts).to_bytes(8, "big")), (place, texts)
-    yield from (_skip(number, reason, count) for reason, count in skipped.items())
+        key = pair_key(*texts)
+        bucket = key * _BUCKETS // _KEYS
+        waiting[bucket].append((key, place, texts))
+        if len(waiting[bucket]) == _LEAST:
+            yield (number, bucket), pack(waiting.pop(bucket))
+    yield from (((number, bucket), pack(rows)) for bucket, rows in waiting.items())
+    yield from _skips(number, skipped)
 
 
-def _first(group: tuple[tuple[int, bytes], Iterable[tuple[int, Texts]]]) -> Iterator[Any]:
-    """The first of all pairs of a corpus with one key."""
-    key, placed = group
-    pairs = list(placed)
-    yield key, min(pairs)[1]
-    if len(pairs) > 1:
-        yield _skip(key[0], _DUPLICATE, len(pairs) - 1)
+def _clean(
+    group: tuple[tuple[int, int], Iterable[Block]],
+    tests: Sequence[dict[str, rules.Test]],
+    is_distinct: bool,
+) -> Iterator[Any]:
+    """The pairs of a bucket that no test of their corpus finds: (key, texts).
+
+    If pairs are distinct, the first one of the corpus with its key stays.
+    """
+    (number, _), blocks = group
+    kept, skipped, before = list[Any](), Counter[str](), None
+    for key, _, texts in unpack(*blocks):
+        if is_distinct and key == before:
+            skipped[rules.DUPLICATE] += 1
+        elif found := rules.faults(tests[number], *texts):
+            skipped[found[0]] += 1
+        else:
+            kept.append((key, texts))
+        before = key
+    if kept:
+        yield number, pack(kept)
+    yield from _skips(number, skipped)
 
 
-def _clean(pair: Pair, tests: Sequence[dict[str, rules.Test]]) -> Iterator[Any]:
-    """A pair, unless a test of its corpus finds it."""
-    (number, _), texts = pair
-    if faults := rules.faults(tests[number], *texts):
-        yield _skip(number, faults[0], 1)
-    else:
-        yield pair
+def _skips(number: int, skipped: Mapping[str, int]) -> Iterator[TaggedOutput]:
+    """The numbers of skipped pairs of a corpus by reason, as further output of a step."""
+    return (TaggedOutput(SKIPPED, ((number, reason), n)) for reason, n in skipped.items())
 
 
-def _skip(number: int, reason: str, count: int) -> TaggedOutput:
-    return TaggedOutput(SKIPPED, ((number, reason), count))
-
-
-def _size(pair: Pair) -> tuple[int, list[int]]:
-    (number, _), texts = pair
-    return number, [1, *(len(text.encode("utf-8", "surrogatepass")) for text in texts)]
+def _size(block: tuple[int, Block]) -> tuple[int, list[int]]:
+    """Pairs, bytes of the sources and bytes of the targets of a corpus, in a block of it."""
+    number, packed = block
+    rows = ([1, *(len(x.encode("utf-8", "surrogatepass")) for x in y)] for _, y in unpack(packed))
+    return number, _sums(rows)
 
 
 def _sums(rows: Iterable[Sequence[int]]) -> list[int]:
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def _is_sampled(pair: Pair, sizes: Mapping[int, Sequence[int]]) -> bool:
-    """Whether the vocabulary learns from a pair: one of `SAMPLE`, by its key."""
-    (_, key), _ = pair
+def _sampled(block: tuple[int, Block], sizes: Mapping[int, Sequence[int]]) -> Iterator[Block]:
+    """The pairs that the vocabulary learns from, about `SAMPLE`: (number of corpus, key, texts)."""
+    number, packed = block
     total = sum(pairs for pairs, *_ in sizes.values())
-    return int.from_bytes(key, "big") * total < SAMPLE * _KEYS
+    rows = [(number, *row) for row in unpack(packed) if row[0] * total < SAMPLE * _KEYS]
+    if rows:
+        yield pack(rows)
 
 
-def _learn(pairs: list[Pair], data: DataConfig, folder: str) -> str:
+def _learn(blocks: list[Block], data: DataConfig, folder: str) -> str:
     """Writes the vocabulary to the folder; returns its identity."""
-    if not pairs:
+    if not blocks:
         raise InputError("data.clean leaves no pair. Name fewer rules.")
     named = corpora.training_corpora(data)
-    ordered = [texts for _, texts in sorted(pairs)]
+    ordered = [texts for *_, texts in unpack(*blocks)]
     text = corpora.joined(named, [_stream(ordered), *(_stream([]) for _ in named[1:])])
     if data.augment:
         languages = corpora.languages(data)
@@ -191,31 +221,32 @@ def _stream(pairs: Sequence[Texts]) -> ExampleStream:
 
 
 def _divided(
-    pair: Pair, sizes: Mapping[int, Sequence[int]], shard_pairs: int
-) -> tuple[tuple[int, int], tuple[bytes, Texts]]:
-    """A pair with the number of its shard in the corpus."""
-    (number, key), texts = pair
-    shards = -(-sizes[number][0] // shard_pairs)
-    return (number, int.from_bytes(key, "big") % shards), (key, texts)
+    block: tuple[int, Block], sizes: Mapping[int, Sequence[int]], shard_pairs: int
+) -> Iterator[tuple[tuple[int, int], Block]]:
+    """The pairs of a block by the number of their shard in the corpus."""
+    number, packed = block
+    shards = defaultdict[int, list[Any]](list)
+    for row in unpack(packed):
+        shards[row[0] % -(-sizes[number][0] // shard_pairs)].append(row)
+    yield from (((number, shard), pack(rows)) for shard, rows in shards.items())
 
 
 def _tokenise(
-    group: tuple[tuple[int, int], Iterable[tuple[bytes, Texts]]],
-    identity: str,
-    named: Sequence[Corpus],
-    max_length: int,
-    folder: str,
+    group: tuple[tuple[int, int], Iterable[Block]], identity: str, data: DataConfig, folder: str
 ) -> Iterator[Any]:
     """Writes a shard, sorted by key. The vocabulary with this identity is in the folder."""
-    (corpus, number), keyed = group
-    pairs = [texts for _, texts in sorted(keyed)]
-    text, skipped = Part("", _stream(pairs), named[corpus].tag).tagged, Counter[str]()
-    parts = list(tokenise(text, encoder_of(folder, identity), max_length, len(pairs), skipped))
+    (corpus, number), blocks = group
+    pairs = [texts for _, texts in unpack(*blocks)]
+    tag = corpora.training_corpora(data)[corpus].tag
+    text, skipped = Part("", _stream(pairs), tag).tagged, Counter[str]()
+    encoder = encoder_of(folder, identity)
+    parts = list(tokenise(text, encoder, data.max_length, len(pairs), skipped))
     if parts:
-        examples = TokenExamples.concatenated(parts)
-        content = write_shard(pathlib.Path(folder, str(corpus)), number, examples)
+        examples, own = TokenExamples.concatenated(parts), pathlib.Path(folder, str(corpus))
+        content = write_shard(own, number, examples)
+        write_whole(own / f"{number:05d}{KEYS}", (keys.tobytes() for keys in keys_of(text)))
         yield Shard(corpus, number, len(examples), content)
-    yield from (_skip(corpus, reason, count) for reason, count in skipped.items())
+    yield from _skips(corpus, skipped)
 
 
 def _named(row: Any, kind: str) -> tuple[str, Any]:

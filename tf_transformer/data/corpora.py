@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from tf_transformer.config import Config, Corpus, DataConfig
-from tf_transformer.data import detected_languages, rules
+from tf_transformer.data import rules
 from tf_transformer.data.examples import Examples, ExampleStream, Part, Texts, reasons
 from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.readers import COMPRESSED, Languages, kind_of, open_corpus
 from tf_transformer.errors import InputError
-from tf_transformer.files.local_paths import local_path
+from tf_transformer.files.local_paths import local_path, with_home
 from tf_transformer.files.reading import check_file, split_paths
 from tf_transformer.text.normalization import is_blank
 from tf_transformer.text.target_tag import TAG, split_tag
@@ -171,10 +171,8 @@ def _cleaned(
         if is_empty:
             raise InputError(f"data.clean leaves no pair: {reasons(skipped)}. Name fewer rules.")
 
-    named = f"without {rules.VERSION} {' '.join(chosen)}"
-    if any(rule.needs_languages for rule in chosen.values()):
-        named += f" {pair} {detected_languages.version()}"
-    return ExampleStream(text.fields, start, lambda: f"{text.identity} {named}")
+    named = rules.identity(chosen, pair)
+    return ExampleStream(text.fields, start, lambda: f"{text.identity} without {named}")
 
 
 def labels(corpora: Sequence[Corpus]) -> list[str]:
@@ -229,7 +227,7 @@ def check(data: DataConfig) -> None:
         return
     training = () if files.prepared else training_corpora(files)
     for corpus in training_corpora(files):
-        for rule in rules.chosen(corpus.clean or data.clean).values():
+        for rule in rules.chosen(corpus.clean or files.clean).values():
             rule.start(two_languages(corpus, files))
     if files.prepared:
         Prepared.load(files.prepared)
@@ -437,6 +435,7 @@ def in_folder(data: DataConfig) -> DataConfig:
         corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.corpora),
         valid_corpora=tuple(_located_corpus(corpus, data.folder) for corpus in data.valid_corpora),
         tokenizer=_located_paths(data.tokenizer, data.folder),
+        clean=_located_rules(data.clean, data.folder),
     )
 
 
@@ -447,7 +446,13 @@ def _located_corpus(corpus: Corpus, folder: str) -> Corpus:
         target=located(corpus.target, folder),
         alignments=located(corpus.alignments, folder),
         path=_located_paths(corpus.path, folder),
+        clean=_located_rules(corpus.clean, folder),
     )
+
+
+def _located_rules(names: Iterable[str], folder: str) -> tuple[str, ...]:
+    """The names of rules, of which some are paths."""
+    return tuple(located(with_home(x), folder) if rules.is_file(x) else x for x in names)
 
 
 def _located_paths(given: str, folder: str) -> str:

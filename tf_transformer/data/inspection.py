@@ -20,8 +20,8 @@ from tf_transformer.data.corpora import labels, two_languages
 from tf_transformer.data.detected_languages import detectable
 from tf_transformer.data.near_texts import NearTexts
 from tf_transformer.data.readers import open_corpus
-from tf_transformer.data.rules import LANGUAGE, RULES, faults
-from tf_transformer.data.text_keys import pair_key, text_key
+from tf_transformer.data.rules import LANGUAGE, RULES, chosen, faults
+from tf_transformer.data.text_keys import KeySet, pair_key, text_key
 
 SIDES = ("source", "target")
 EXAMPLES = 5  # of each finding
@@ -136,10 +136,12 @@ class CorpusReport:
         name: a short name, such as train.en-de.
         skipped: number of rows that training cannot read, by reason.
         sides: counts of sources and targets.
-        findings: by name of a rule, the pairs that have this fault. Without `language` if the
-            languages of the corpus cannot be detected; it has the first `MOST_DETECTED` pairs.
+        findings: by name of a rule, also of OpusFilter, the pairs that have this fault. Without
+            `language` if the languages of the corpus cannot be detected; it has the first
+            `MOST_DETECTED` pairs.
         near: by side, texts that are near an earlier one, but equal to none; empty if near texts
             are not compared.
+        repeated: pairs that an earlier corpus of the split has; None for the first corpus.
         sample: pairs drawn at random.
     """
 
@@ -149,6 +151,7 @@ class CorpusReport:
         self.sides = SideCounts(), SideCounts()
         self.findings: dict[str, Finding] = {}
         self.near: dict[str, Finding] = {}
+        self.repeated: Finding | None = None
         self.sample: list[tuple[str, ...]] = []
         self.pairs = 0
         self._random = random.Random(0)
@@ -298,11 +301,13 @@ def _read(
 ) -> None:
     """Counts the pairs of the corpora of one split, and compares them with other splits."""
     earlier = {side: _Earlier() for side in SIDES if compares_near}
-    for corpus, report in listed:
+    pairs_before = KeySet()
+    for number, (corpus, report) in enumerate(listed):
+        report.repeated, own_pairs = Finding() if number else None, array("Q")
         languages = two_languages(corpus, data)
         tests = {
             name: rule.start(languages)
-            for name, rule in RULES.items()
+            for name, rule in (RULES | chosen(corpus.clean or data.clean)).items()
             if not rule.needs_languages or any(detectable(languages))
         }
         report.findings = {name: Finding() for name in tests}
@@ -313,6 +318,9 @@ def _read(
                 tests.pop(LANGUAGE, None)
             example = Example(report.name, line, texts)
             keys = [*report.add(example, faults(tests, *texts)), pair_key(*texts)]
+            if report.repeated and keys[-1] in pairs_before:
+                report.repeated.add(example)
+            own_pairs.append(keys[-1])
             sides = zip(SIDES, texts, strict=True)
             sketches = {side: earlier[side].texts.sketch(text) for side, text in sides if earlier}
             for (side, sketch), key in zip(sketches.items(), keys, strict=False):
@@ -322,3 +330,6 @@ def _read(
                 split_before.compare(overlap, example, keys, sketches)
             if own:
                 own.add(example, keys, sketches)
+        if number + 1 < len(listed):
+            for key in own_pairs:
+                pairs_before.add(key)

@@ -3,7 +3,7 @@
     config.yaml         the options of `data` for a training run on it
     tokenizer.model     the vocabulary; with separate ones, a file for each side
     prepared.json       the fields of `Prepared`
-    <hash>/             a token store for each corpus; see `store.py`
+    <hash>/             a token store for each corpus; see `store.py`. Beside a shard: its keys
 
 `tf-transformer prepare` writes it on Apache Beam (`beam_pipeline.py`).
 """
@@ -19,6 +19,7 @@ from tf_transformer.data.examples import ExampleStream, Texts
 from tf_transformer.errors import InputError
 from tf_transformer.files.writing import write_whole
 
+KEYS = ".keys"  # the ending of a file of keys; see `training_keys.py`
 _FACTS = "prepared.json"
 
 
@@ -54,6 +55,11 @@ class Prepared:
         """Writes the facts to a folder."""
         facts = {"identities": self.identities, "pairs": self.pairs, "bytes": self.bytes}
         write_whole(pathlib.Path(folder, _FACTS), json.dumps(facts, indent=1) + "\n")
+
+    @property
+    def keys(self) -> list[pathlib.Path]:
+        """Files with the keys of all pairs; [] for a folder of an earlier version."""
+        return sorted(pathlib.Path(self.folder).glob(f"*/*{KEYS}"))
 
     @property
     def advice(self) -> str:

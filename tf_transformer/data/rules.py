@@ -9,12 +9,13 @@ import html.entities
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
+from tf_transformer.data import detected_languages, opusfilter
 from tf_transformer.data.detected_languages import OtherLanguages
 from tf_transformer.data.readers import Languages
-from tf_transformer.data.text_keys import pair_key
+from tf_transformer.data.text_keys import KeySet, pair_key
 from tf_transformer.errors import InputError
 from tf_transformer.text.placeholders import placeholders
 
@@ -22,8 +23,10 @@ Test = Callable[[str, str], bool]
 """test(source, target): whether the pair has the fault."""
 
 VERSION = 2
+DUPLICATE = "duplicate"  # the rule that needs all pairs
 LANGUAGE = "language"  # the rule that detects languages, which takes long
 RECOMMENDED = "recommended"  # stands for all rules that are recommended
+OF_OPUSFILTER = "a filter of OpusFilter rejects"  # the help of each of its filters
 NONE = "none"  # alone: for a corpus without rules
 _FACTOR, _SLACK = 3, 10  # the longer side has at most 3 · shorter + 10 bytes, as in text/faults.py
 _FEWEST_COPIED = 3  # words: shorter copies are often names
@@ -69,18 +72,13 @@ _LOST = re.compile(r"(?<![^\s(\"'„“«])[^\W\d_]+\?[a-zß-ÿ]")
 
 
 class Duplicates:
-    """Whether an earlier pair of the same pass has the same texts.
-
-    Holds a key of 64 bits for each distinct pair.
-    """
+    """Whether an earlier pair of the same pass has the same texts."""
 
     def __init__(self) -> None:
-        self._keys = set[int]()
+        self._keys = KeySet()
 
     def __call__(self, source: str, target: str) -> bool:
-        count = len(self._keys)
-        self._keys.add(pair_key(source, target))
-        return len(self._keys) == count
+        return not self._keys.add(pair_key(source, target))
 
 
 def is_identical(source: str, target: str) -> bool:
@@ -160,12 +158,14 @@ class Rule(NamedTuple):
         recommended: whether `recommended` names the rule: the fault teaches a model wrong
             translations, and sound pairs rarely have it.
         needs_languages: whether `start` raises an `InputError` if it cannot detect the languages.
+        version: gives the version of the package that tests pairs; "": this one.
     """
 
     help: str
     start: Callable[[Languages], Test]
     recommended: bool = False
     needs_languages: bool = False
+    version: Callable[[], str] = str
 
 
 def _rule(help: str, test: Test, recommended: bool = False) -> Rule:
@@ -174,14 +174,17 @@ def _rule(help: str, test: Test, recommended: bool = False) -> Rule:
 
 
 RULES = {
-    "duplicate": Rule("an earlier pair has the same texts", lambda _: Duplicates(), True),
+    DUPLICATE: Rule("an earlier pair has the same texts", lambda _: Duplicates(), True),
     "identical": _rule("both sides are the same three words or more", is_identical, True),
     "length_ratio": _rule("one side is over three times as long", is_out_of_proportion, True),
     "wrong_encoding": _rule("wrongly decoded, such as Ã¼, k?nnen or U+FFFD", is_misread, True),
     "no_letters": _rule("one side has no letters", lacks_letters, True),
     "tags": _rule("tags of XML or HTML differ", has_other_tags, True),
     LANGUAGE: Rule(
-        "a side is surely in another language", lambda x: OtherLanguages(*x), needs_languages=True
+        "a side is surely in another language",
+        lambda x: OtherLanguages(*x),
+        needs_languages=True,
+        version=detected_languages.version,
     ),
     "numbers": _rule("numbers above 12 differ", has_other_numbers),
     "placeholders": _rule("placeholders such as %s or {name} differ", has_other_placeholders),
@@ -192,27 +195,50 @@ RULES = {
 }
 
 
-def chosen(names: Iterable[str]) -> dict[str, Rule]:
-    """The rules with these names, in the order of `RULES`. An unknown name is an `InputError`.
+def chosen(names: Collection[str]) -> dict[str, Rule]:
+    """The rules with these names, in the order of `RULES`, and then those of OpusFilter.
+
+    A name may be the path of a configuration of OpusFilter. An unknown name is an `InputError`.
 
     Example:
         >>> list(chosen(["numbers", "identical"]))
         ['identical', 'numbers']
     """
-    wanted = set(names)
-    if wanted == {NONE}:
+    wanted = {name for name in names if not is_file(name)}
+    read = [opusfilter.read(name) for name in names if is_file(name)]
+    if wanted == {NONE} and not read:
         return {}
     if unknown := wanted - {*RULES, RECOMMENDED}:
         raise InputError(
             f"data.clean has no rule {min(unknown)!r}; expected {RECOMMENDED}, {NONE}, or some of "
-            f"{', '.join(RULES)}."
+            f"{', '.join(RULES)}, or a .yaml file of OpusFilter."
         )
+    if any(removes_duplicates for removes_duplicates, _ in read):
+        wanted.add(DUPLICATE)
     everything = RECOMMENDED in wanted
-    return {
+    of_this_project = {
         name: rule
         for name, rule in RULES.items()
         if name in wanted or (everything and rule.recommended)
     }
+    return of_this_project | {each.name: _of_opusfilter(each) for _, x in read for each in x}
+
+
+def is_file(name: str) -> bool:
+    """Whether the name of a rule is the path of a configuration of OpusFilter."""
+    return name.endswith(opusfilter.ENDINGS)
+
+
+def _of_opusfilter(given: opusfilter.Filter) -> Rule:
+    return Rule(OF_OPUSFILTER, lambda _: given.start(), version=opusfilter.version)
+
+
+def identity(rules: Mapping[str, Rule], languages: Languages) -> str:
+    """A text that changes when the rules may find other pairs of a corpus in these languages."""
+    named = [str(VERSION), *rules]
+    if any(rule.needs_languages for rule in rules.values()):
+        named.append(str(languages))
+    return " ".join([*named, *filter(None, {rule.version(): 0 for rule in rules.values()})])
 
 
 def faults(tests: dict[str, Test], source: str, target: str) -> list[str]:

@@ -48,6 +48,7 @@ USAGE = "usage: python export/run_in_ctranslate2.py FOLDER [TRANSLATIONS] < SENT
 BATCH_SIZE = 32
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
 NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
+REQUIRED = "required"  # as the target tag of a folder: each text has its own
 PACKAGE = pathlib.Path(__file__).parents[1]
 
 Form = Callable[[str], str]
@@ -178,16 +179,22 @@ class Model:
         """What puts a translation in the case of each text, and the pieces of each text.
 
         The pieces have the tag of the target language, and are those of a usual sentence if there
-        is a form. A text that starts with a wrong tag is a `ValueError`.
+        is a form. A text that starts with a wrong tag, or that lacks a needed one, is a
+        `ValueError`.
         """
         tag = self.search.get("target_tag", "")  # older folders do not have it
         lowers = self.search.get("lower_capitals", False)
         cleaned = list(map(clean, texts))
-        for text in cleaned if self.source.tags else ():
-            if (wrong := target_tag["wrong_tag"](text, self.source.tags)) is not None:
-                names = ", ".join(sorted(self.source.tags))
-                raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
         parts = [split_tag(text, self.source.tags) for text in cleaned]
+        names = ", ".join(sorted(self.source.tags))
+        for text, (own, rest) in zip(cleaned, parts, strict=True) if names else ():
+            if (wrong := target_tag["wrong_tag"](text, self.source.tags)) is not None:
+                raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
+            if tag == REQUIRED and rest and not own:
+                raise ValueError(
+                    f"the model has several target languages, {names}, and {text!r:.60} has none. "
+                    "Start it with one of them, or export with --target_tag."
+                )
         rests = [rest for _, rest in parts]
         forms = [capitals["form_of"](rest) if lowers else None for rest in rests]
         tags = [(own or tag) if rest else "" for own, rest in parts]

@@ -15,6 +15,7 @@ import keras
 import numpy as np
 
 from tf_transformer.config import ModelConfig
+from tf_transformer.config.decode import REQUIRED
 from tf_transformer.config.option import Effect, Format, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
@@ -91,6 +92,9 @@ def summary(
         )
     if translator.config.length_penalty_offset:
         notes.append(f"{program} has the length penalty length^α: long beams may differ")
+    if translator.config.target_tag == REQUIRED:
+        tags = ", ".join(sorted(translator.codec["source"].tags))
+        notes.append(f"{program} does not refuse a text that starts with none of the tags {tags}")
     if names := ", ".join(lost_options(translator, format, replaced)):
         notes.append(f"{program} does not have these options, so translations may differ: {names}")
     return "; ".join(notes)
@@ -106,7 +110,11 @@ def lost_options(translator: "Translator", format: Format, replaced: Sequence[st
     lost = []
     for name, rules, value in (*options_in(translator.config), *of_texts):
         is_silent = rules.off in (None, Effect.CHOICE, Effect.SPEED) or format in rules.formats
-        if is_silent or value == rules.off or name in ("length_penalty_offset", *replaced):
+        if (
+            is_silent
+            or value in (rules.off, REQUIRED)
+            or name in ("length_penalty_offset", *replaced)
+        ):
             continue
         text = " ".join(value) if isinstance(value, tuple) else str(value)
         lost.append(f"{name} {text.lower() if isinstance(value, bool) else text}")

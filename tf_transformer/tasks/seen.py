@@ -120,8 +120,6 @@ def _training_keys(task: Task, run: Run, identity: str) -> Iterable[np.ndarray]:
         return stored_keys(run.folder.keys)
     if not identity:
         raise InputError("the run does not say which text it was trained on")
-    if run.config.data.prepared:
-        raise InputError("a training on data.prepared stores no keys of its text")
     splits = task.load_splits(run.config)
     if splits.identities()["training"] != identity:
         raise InputError("the text has changed since the training")

@@ -1,12 +1,12 @@
 """Prepares what a training run reads: the run's configuration, codec and batches."""
 
 import functools
-import itertools
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
@@ -20,6 +20,7 @@ from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
 from tf_transformer.data.mixture import Component, Mixture
 from tf_transformer.data.own_shards import OwnShards
+from tf_transformer.data.prepared import Prepared
 from tf_transformer.data.store import TokenStore, find_or_make
 from tf_transformer.data.tokens import Encoder
 from tf_transformer.data.training_keys import keys_of, stored_keys
@@ -229,11 +230,17 @@ def _start(run: Run, task: Task, splits: Splits) -> None:
     folder.save_text(identities | SCORED)
     codec.save(folder.path)
     folder.save_samples(spread(task.test_set(splits.valid).inputs, SAMPLES))
-    if _is_pair(task) and not run.config.data.prepared:  # which has no texts
-        keys = keys_of(splits.train.tagged)
+    if _is_pair(task) and (keys := _keys(run, splits.train)):
         if run.origin and run.origin.folder.keys.is_file():
-            keys = itertools.chain(stored_keys(run.origin.folder.keys), keys)
-        write_whole(folder.keys, (block.tobytes() for block in keys))
+            keys.insert(0, stored_keys(run.origin.folder.keys))
+        write_whole(folder.keys, (block.tobytes() for blocks in keys for block in blocks))
+
+
+def _keys(run: Run, text: ExampleStream) -> list[Iterable[np.ndarray]]:
+    """The keys of the training text, in parts; [] if a prepared text has none."""
+    if prepared := run.config.data.prepared:
+        return list(map(stored_keys, Prepared.load(prepared).keys))
+    return [keys_of(text.tagged)]
 
 
 def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:

@@ -19,7 +19,7 @@ from tf_transformer.data.inspection import (
     Overlap,
     SideCounts,
 )
-from tf_transformer.data.rules import LANGUAGE, RULES
+from tf_transformer.data.rules import LANGUAGE, OF_OPUSFILTER, RULES
 from tf_transformer.files.aligned import aligned
 from tf_transformer.visualization import charts
 
@@ -30,6 +30,7 @@ _CONTENT = "<!-- content -->"
 _LONGEST = 300  # characters of a text in an example
 _SAMPLED = 20  # pairs of each corpus that the page shows
 _BARS = 40  # of a chart
+REPEATED = "repeated"  # pairs of an earlier corpus
 
 
 class Table(NamedTuple):
@@ -98,12 +99,14 @@ def _sizes(corpora: Sequence[CorpusReport]) -> Table:
 def _faults(corpora: Sequence[CorpusReport]) -> Table:
     """Rules in rows, corpora in columns."""
     names = [report.name for report in corpora]
+    others = {name for report in corpora for name in report.findings} - RULES.keys()
+    helps = {name: rule.help for name, rule in RULES.items()}
     rows = [
         [
-            *(name, "yes" if rule.recommended else "", rule.help),
+            *(name, "yes" if name in RULES and RULES[name].recommended else "", text),
             *(_found(report, name) for report in corpora),
         ]
-        for name, rule in RULES.items()
+        for name, text in (helps | dict.fromkeys(sorted(others), OF_OPUSFILTER)).items()
     ]
     rows += [
         [f"near {side}s", "", f"the {side} is near an earlier one"]
@@ -111,6 +114,13 @@ def _faults(corpora: Sequence[CorpusReport]) -> Table:
         for side in SIDES
         if all(report.near for report in corpora)
     ]
+    if any(report.repeated for report in corpora):
+        counts = (
+            report.repeated and _part(report.repeated.count, report.pairs) for report in corpora
+        )
+        rows.append(
+            [REPEATED, "", "an earlier corpus has the same texts", *(x or "–" for x in counts)]
+        )
     note = (
         "Pairs with a fault. --data.clean recommended leaves out those of recommended rules; other "
         "rules can be named there. Near texts share 70 % of their sequences of four characters; "
@@ -224,6 +234,7 @@ def _example(example: Example) -> str:
 
 def _examples_of_rules(report: CorpusReport) -> str:
     findings = {**report.findings, **{f"near {side}s": x for side, x in report.near.items()}}
+    findings |= {REPEATED: report.repeated} if report.repeated else {}
     parts = [
         _details(
             f"{name}: {finding.count:,} pair{'s' * (finding.count != 1)}",
