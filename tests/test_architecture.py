@@ -43,6 +43,7 @@ KERAS_ONLY = {
 PROGRAMS = {
     "export/run_in_session.py": {"tf_transformer", "keras"},
     "export/run_in_ctranslate2.py": {"tf_transformer", "keras", "tensorflow"},
+    "export/run_in_onnx.py": {"tf_transformer", "keras", "tensorflow"},
 }
 
 
@@ -169,6 +170,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "chains of commands in one file, which continue where they stopped": 428,
         "preparation on Apache Beam, shards of workers, jobs of SLURM": 793,
         "corpora in PO, XLIFF, Parquet, archives of OPUS and test sets of WMT": 739,
+        "an export for ONNX runtimes: its graph, weights in int8, its program and its check": 999,
     }
     assert lines <= 31_181 + sum(features.values())
 
@@ -238,6 +240,7 @@ ALLOWED = {
     "files/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
+    "export/run_in_onnx.py": {"stdin", "read_text"},
     "export/serving/client_rest.py": {"stdin"},
     "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
     "export/check.py": {"stdin"},  # of the process that it starts

@@ -76,7 +76,7 @@ def require_equal(sources: Sequence[Any], expected: Sequence[Row], found: Sequen
     different = 0
     for source, of_run, of_file in zip(sources, expected, found, strict=True):
         different += [text for text, _ in of_run] != [text for text, _ in of_file]
-        for (text, score), (other, other_score) in zip(of_run, of_file, strict=True):
+        for (text, score), (other, other_score) in zip(of_run, of_file, strict=False):
             if abs(score - other_score) > TOLERANCE * max(1.0, abs(score)):
                 raise RuntimeError(
                     f"the export differs from the run it came from. Source: {source!r:.200}; "

@@ -4,10 +4,11 @@ A loop in TensorFlow gets each weight as a variable and gives it back. Runtimes 
 weights of products once, but only weights that are known.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import onnx
+from onnx import helper
 
 
 def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -24,8 +25,9 @@ def take_out_constants(graph: onnx.GraphProto) -> None:
             take_out_constants(body)
         if node.op_type == "Loop":
             names |= _shorten(node)
-    for result in graph.output:
-        result.name = names.get(result.name, result.name)
+    for result in graph.output:  # it keeps its name
+        if result.name in names:
+            graph.node.append(helper.make_node("Identity", [names[result.name]], [result.name]))
 
 
 def _shorten(loop: onnx.NodeProto) -> dict[str, str]:
@@ -42,13 +44,35 @@ def _shorten(loop: onnx.NodeProto) -> dict[str, str]:
             inside[name.name], after[loop.output[n]] = start, start
         else:
             changed.append(n)
+    if not changed:  # a loop has results
+        return {}
     scanned = range(len(loop.input) - 2, len(loop.output))  # results of each step
     _keep(loop.output, [*changed, *scanned])
     _keep(body.output, [0, *(n + 1 for n in (*changed, *scanned))])
     _keep(loop.input, [0, 1, *(n + 2 for n in changed)])
     _keep(body.input, [0, 1, *(n + 2 for n in changed)])
     _rename(body.node, inside)
+    _drop_unused_copies(body)
     return after
+
+
+def _drop_unused_copies(graph: onnx.GraphProto) -> None:
+    """Drops the nodes that gave unchanged variables back."""
+    while True:
+        read = {*_inputs(graph.node), *(result.name for result in graph.output)}
+        used = [x.op_type != "Identity" or x.output[0] in read for x in graph.node]
+        if all(used):
+            return
+        _keep(graph.node, [n for n, is_used in enumerate(used) if is_used])
+
+
+def _inputs(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:
+    """The names that nodes read, and the graphs in them read and return."""
+    for node in nodes:
+        yield from node.input
+        for body in bodies(node):
+            yield from (result.name for result in body.output)
+            yield from _inputs(body.node)
 
 
 def _keep(items: Any, places: list[int]) -> None:
