@@ -133,14 +133,7 @@ def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
 )
 def test_options_that_the_form_lacks_are_refused(options, message):
     with pytest.raises(InputError, match=f"--format onnx does not support {message}"):
-        to_onnx.require_supported(DecodeConfig(**options), "float32")
-
-
-def test_other_weights_are_refused():
-    with pytest.raises(InputError, match="float32 or int8, got --quantization bfloat16"):
-        to_onnx.require_supported(DecodeConfig(), "bfloat16")
-    with pytest.raises(InputError, match="--format onnx has no --dtype"):
-        export.main("run", "out", format="onnx", dtype="bfloat16")
+        to_onnx.require_supported(DecodeConfig(**options))
 
 
 def test_a_missing_package_is_an_error_before_weights_are_read(monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,17 +13,32 @@ import tensorflow as tf
 
 from tf_transformer.config import Quantization
 from tf_transformer.decoding import NEG_INF
+from tf_transformer.export import metadata, to_onnx
+from tf_transformer.export.check import sentences_of
 from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT, as_lines
 from tf_transformer.export.check_int8 import Agreement, require
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.search import penalty_of, score_pairs
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import PAD_ID
 
 # Largest relative difference of scores in float32, where only the order of sums differs.
 TOLERANCE = 1e-3
 Row = list[tuple[Any, float]]
 """The hypotheses for a sentence, best first: a text or ids, and the score."""
+
+
+def write_checked(
+    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
+) -> str:
+    """Writes and checks the folder of a run's translator; returns a summary."""
+    facts, sentences = metadata.describe(run, translator), sentences_of(run)
+    for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
+        shutil.rmtree(folder, ignore_errors=True)
+        to_onnx.write(translator, folder, stored, facts)
+        summary = check(folder, translator, sentences, stored)
+    return f"{summary}; left out: {', '.join(to_onnx.LEFT_OUT)}"
 
 
 def check(

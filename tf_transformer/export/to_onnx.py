@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 OPSET = 18  # what tf2onnx writes; onnxruntime has it since 1.14
-QUANTIZATIONS = ("float32", "int8")
 # Options that the folder lacks, and the values that turn them off. run_in_onnx.py does not have
 # these rules for texts, and no test compares samples.
 LACKING: dict[str, Any] = {
@@ -51,7 +50,7 @@ def write(
     metadata.json. An `InputError` names what the form or the converter lacks.
     """
     require_packages()
-    require_supported(translator.config, quantization)
+    require_supported(translator.config)
     model = graph_of(translator)
     if quantization == "int8":
         from tf_transformer.export import onnx_int8
@@ -80,13 +79,8 @@ def require_packages() -> None:
         )
 
 
-def require_supported(decode: DecodeConfig, quantization: Quantization) -> None:
+def require_supported(decode: DecodeConfig) -> None:
     """Raises an `InputError` for an option that the form lacks."""
-    if quantization not in QUANTIZATIONS:
-        raise InputError(
-            f"--format onnx stores weights as {' or '.join(QUANTIZATIONS)}, got --quantization "
-            f"{quantization}."
-        )
     given = {name: getattr(decode, name) for name in LACKING}
     lacking = {name: value for name, value in given.items() if value != LACKING[name]}
     if lacking:
