@@ -43,6 +43,7 @@ KERAS_ONLY = {
 PROGRAMS = {
     "export/run_in_session.py": {"tf_transformer", "keras"},
     "export/run_in_ctranslate2.py": {"tf_transformer", "keras", "tensorflow"},
+    "export/run_in_onnx.py": {"tf_transformer", "keras", "tensorflow"},
 }
 
 
@@ -173,6 +174,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "sets of keys, pairs of earlier corpora, keys of prepared text, blocks on Beam": 100,
         "exports for CTranslate2 and Marian of models that need a language for each text": 20,
         "corpora in PO, XLIFF, Parquet, archives of OPUS and test sets of WMT": 739,
+        "an export for ONNX runtimes: its graph, weights in int8, its program and its check": 628,
     }
     assert lines <= 31_181 + sum(features.values())
 
@@ -242,6 +244,7 @@ ALLOWED = {
     "files/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
+    "export/run_in_onnx.py": {"stdin", "read_text"},
     "export/serving/client_rest.py": {"stdin"},
     "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
     "export/check.py": {"stdin"},  # of the process that it starts

@@ -31,6 +31,18 @@ def _ctranslate2(environment: dict[str, str], **options) -> System:
     return System(f"{module}:task", ("ctranslate2",), environment, options, build=f"{module}:build")
 
 
+def _onnx(quantization: str, **options) -> System:
+    module = "benchmarks.decode.onnx_model"
+    return System(
+        f"{module}:task",
+        ("onnx", "onnxruntime", "tf2onnx", "tensorflow"),
+        TENSORFLOW,
+        options,
+        build=f"{module}:build",
+        build_options={"quantization": quantization},
+    )
+
+
 SYSTEMS = {
     "savedmodel": _saved_model(),
     "savedmodel_xla": _saved_model(jit_compile=True),
@@ -49,6 +61,9 @@ SYSTEMS = {
     "ctranslate2": _ctranslate2(_TWO_THREADS, compute_type="float32"),
     "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
     "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
+    "onnx": _onnx("float32"),
+    "onnx_int8": _onnx("int8"),
+    "onnx_int8_inputs": _onnx("int8", rounds_inputs=True),
     "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
     "marian_decoder": System(
         "benchmarks.decode.marian_decoder:task",

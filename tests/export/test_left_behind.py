@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 from dataclasses import fields, replace
+from unittest import mock
 
 import pytest
 
@@ -11,7 +12,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.config.option import Effect, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.export import to_ctranslate2, to_marian, to_marian_npz
+from tf_transformer.export import to_ctranslate2, to_marian, to_marian_npz, to_onnx
 from tf_transformer.imports import marian_folder, marian_npz
 from tf_transformer.inference.translator import Translator
 
@@ -30,12 +31,17 @@ VALUES = {
 }
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
-# By CTranslate2.
-REFUSED = (
-    *("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling"),
-    *("second_search", "split"),
+OF_TEXTS_OR_SAMPLES = ("keep", "punctuation", "sampling", "second_search", "split")
+REFUSED = {
+    "ctranslate2": ("coverage_penalty", "repetition_penalty", *OF_TEXTS_OR_SAMPLES),
+    "onnx": OF_TEXTS_OR_SAMPLES,
+    "marian": (),
+    "marian_npz": (),
+}
+FILES = (
+    *("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json"),
+    "metadata.json",
 )
-FILES = ("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json")
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +63,11 @@ def written(translator, format, folder):
     if format == "ctranslate2":
         to_ctranslate2.write(translator, folder, "float32")
         summary = "; ".join(to_ctranslate2.notes(translator.config))
+    elif format == "onnx":  # without its graph, which takes long, and is the search of the run
+        with mock.patch.object(to_onnx, "graph_of") as graph_of:
+            graph_of.return_value.SerializeToString.return_value = b""
+            to_onnx.write(translator, folder, "float32")
+        summary = ""
     else:
         summary = {"marian": to_marian, "marian_npz": to_marian_npz}[format].write(
             translator, folder
@@ -81,17 +92,17 @@ def test_every_option_is_known():
     assert set(VALUES) == {name for name, rules, _ in options if rules.off not in silent}
 
 
-@pytest.mark.parametrize("format", ["marian", "marian_npz", "ctranslate2"])
+@pytest.mark.parametrize("format", ["marian", "marian_npz", "ctranslate2", "onnx"])
 @pytest.mark.parametrize("name", VALUES)
 def test_an_option_is_in_the_folder_or_in_the_summary(translators, format, name, tmp_path):
-    if format == "ctranslate2":
-        pytest.importorskip("ctranslate2")
+    for package in {"ctranslate2": ["ctranslate2"], "onnx": to_onnx.PACKAGES}.get(format, []):
+        pytest.importorskip(package)
     translator = translators["npz" if format == "marian_npz" else "shared"]
     if name == "target_tag" and not translator.codec["source"].tags:
         pytest.skip("this model has no tags")
     changed = with_option(translator, name)
     before = written(translator, format, tmp_path / "before")
-    if format == "ctranslate2" and name in REFUSED:
+    if name in REFUSED[format]:
         with pytest.raises(InputError, match=f"does not support decode.{name}="):
             written(changed, format, tmp_path / "after")
         return

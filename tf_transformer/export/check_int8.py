@@ -47,7 +47,11 @@ def check(in_float32: Cases, in_int8: Cases, small: TextPredictor) -> Agreement:
     Raises:
         RuntimeError: when int8 changes more than rounding explains.
     """
-    agreement = compare(in_float32, in_int8, small)
+    return require(compare(in_float32, in_int8, small))
+
+
+def require(agreement: Agreement) -> Agreement:
+    """Returns an agreement; a `RuntimeError` when int8 changes more than rounding explains."""
     agrees = (
         agreement.change <= MAX_CHANGE
         and agreement.kept >= MIN_KEPT
@@ -55,8 +59,8 @@ def check(in_float32: Cases, in_int8: Cases, small: TextPredictor) -> Agreement:
     )
     if not agrees:  # also with NaN
         raise RuntimeError(
-            f"this model does not keep its quality in int8: {agreement}. Export it with --dtype "
-            "float32 or bfloat16."
+            f"this model does not keep its quality in int8: {agreement}. Export it with "
+            "float32 weights, or as a SavedModel with --dtype bfloat16."
         )
     return agreement
 

@@ -98,6 +98,13 @@ def _ctranslate2(run: Run, folder: pathlib.Path, options: Options) -> str:
     return check_ctranslate2.write_checked(run, translator, folder, options.quantization)
 
 
+def _onnx(run: Run, folder: pathlib.Path, options: Options) -> str:
+    from tf_transformer.export import check_onnx, to_onnx
+
+    to_onnx.require_packages()
+    return check_onnx.write_checked(run, translator_of(run, "onnx"), folder, options.quantization)
+
+
 def _run(run: Run, folder: pathlib.Path, options: Options) -> str:
     from tf_transformer.export import to_run
 
@@ -134,6 +141,7 @@ def translator_of(run: Run, format: str) -> "Translator":
 FORMATS = {
     "saved_model": Format(_saved_model, dtypes=get_args(DType), is_graph=True),
     "ctranslate2": Format(_ctranslate2, quantizations=get_args(Quantization)),
+    "onnx": Format(_onnx, quantizations=("float32", "int8")),
     "run": Format(_run, dtypes=("float32", "bfloat16")),
     "marian": Format(_marian),
     "marian_npz": Format(_marian_npz),
