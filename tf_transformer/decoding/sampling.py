@@ -75,7 +75,7 @@ def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypot
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
-        best = ops.argmax(ranked.log_probabilities, axis=-1)
+        best = plain_top_k(ranked.log_probabilities, 1).indices[..., 0]
         return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
 
     return _run(step, problem._replace(uniforms=()), options, 1, 1, likeliest)
