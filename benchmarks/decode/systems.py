@@ -31,6 +31,15 @@ def _ctranslate2(environment: dict[str, str], **options) -> System:
     return System(f"{module}:task", ("ctranslate2",), environment, options, build=f"{module}:build")
 
 
+def _litert(weights: str) -> System:
+    module = "benchmarks.decode.litert_model"
+    packages = ("ai_edge_litert", "tensorflow")
+    options = {"weights": weights}
+    return System(
+        f"{module}:task", packages, TENSORFLOW, build=f"{module}:build", build_options=options
+    )
+
+
 SYSTEMS = {
     "savedmodel": _saved_model(),
     "savedmodel_xla": _saved_model(jit_compile=True),
@@ -49,6 +58,8 @@ SYSTEMS = {
     "ctranslate2": _ctranslate2(_TWO_THREADS, compute_type="float32"),
     "ctranslate2_int8": _ctranslate2(_TWO_THREADS, compute_type="int8"),
     "ctranslate2_2x1": _ctranslate2(_ONE_THREAD, compute_type="float32", workers=THREADS),
+    "litert": _litert("float32"),
+    "litert_int8": _litert("int8"),
     "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
     "marian_decoder": System(
         "benchmarks.decode.marian_decoder:task",

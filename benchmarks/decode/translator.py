@@ -37,7 +37,7 @@ def build(
     """
     sentences = sentences_for(setting, max(cell.batch for cell in cells))
     for cell in sorted({cell._replace(batch=len(sentences)) for cell in cells}):
-        translator = _translator(setting, cell, dtype)
+        translator = translator_for(setting, cell, dtype)
         scores = _checked_scores(translator, sentences, cell.target_tokens)
         write_expected(setting, cell, sentences, scores)
         if export:
@@ -49,7 +49,7 @@ def build(
 def task(setting: Setting, cell: Cell) -> Task:
     """Calls `Translator` with a list of strings."""
     sentences, check = read_expected(setting, cell)
-    translator = _translator(setting, cell)
+    translator = translator_for(setting, cell)
     return Task(
         cell.batch * cell.target_tokens,
         lambda: translator(sentences),
@@ -57,7 +57,7 @@ def task(setting: Setting, cell: Cell) -> Task:
     )
 
 
-def _translator(setting: Setting, cell: Cell, dtype: str = "float32") -> Translator:
+def translator_for(setting: Setting, cell: Cell, dtype: str = "float32") -> Translator:
     """Random weights, the same in every process; translations of exactly `target_tokens` tokens."""
     keras.utils.set_random_seed(1)
     sizes = setting.shape._asdict()

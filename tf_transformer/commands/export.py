@@ -27,7 +27,9 @@ def main(
     to: LocalPath,
     jit_compile: bool | Literal["auto"] = False,
     dtype: DType = "float32",
-    format: Literal["saved_model", "ctranslate2", "run", "marian", "marian_npz"] = "saved_model",
+    format: Literal[
+        "saved_model", "ctranslate2", "litert", "run", "marian", "marian_npz"
+    ] = "saved_model",
     quantization: Quantization = "float32",
     **decode_options: Any,
 ) -> None:
@@ -45,23 +47,26 @@ def main(
             more. auto: compile if this is faster for sentences of the run on this machine.
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
-            without TensorFlow; export/run_in_ctranslate2.py runs it. run: a small folder with the
-            averaged weights, for --run_dir of each command and for --train.init_from. marian: a
-            folder that MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder
-            for marian-decoder.
-        quantization: dtype of the stored weights, with --format ctranslate2.
+            without TensorFlow; export/run_in_ctranslate2.py runs it. litert: a folder for LiteRT,
+            such as on phones, with its own program. run: a small folder with the averaged weights,
+            for --run_dir of each command and for --train.init_from. marian: a folder that
+            MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder for marian-
+            decoder.
+        quantization: dtype of the stored weights, with --format ctranslate2 or litert.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
     if format != "saved_model" and jit_compile:
         raise InputError("--jit_compile needs --format saved_model.")
-    if format == "ctranslate2" and dtype != "float32":
-        raise InputError("--format ctranslate2 has no --dtype. Give --quantization.")
+    if format in ("ctranslate2", "litert") and dtype != "float32":
+        raise InputError(f"--format {format} has no --dtype. Give --quantization.")
     if format in ("marian", "marian_npz") and dtype != "float32":
         raise InputError(f"--format {format} writes float32. Leave out --dtype.")
     if dtype == "int8" and (format != "saved_model" or jit_compile):
         raise InputError("--dtype int8 needs --format saved_model, without --jit_compile.")
-    if format != "ctranslate2" and quantization != "float32":
-        raise InputError(f"--quantization needs --format ctranslate2. For {format}, give --dtype.")
+    if format not in ("ctranslate2", "litert") and quantization != "float32":
+        raise InputError(
+            f"--quantization needs --format ctranslate2 or litert. For {format}, give --dtype."
+        )
     run = Run.load(run_dir, **decode_options)  # before TensorFlow is imported
     if run.others and (jit_compile or format != "saved_model"):
         raise InputError(
@@ -79,6 +84,8 @@ def main(
     try:
         if format == "ctranslate2":
             summary = _write_ctranslate2(run, partial, quantization)
+        elif format == "litert":
+            summary = _write_litert(run, partial, quantization)
         elif format == "run":
             from tf_transformer.export import to_run
 
@@ -177,6 +184,20 @@ def _write_ctranslate2(run: Run, folder: pathlib.Path, quantization: Quantizatio
         summary = check_ctranslate2.check(folder, translator, sentences, stored)
     notes = to_ctranslate2.notes(translator.config) + check_ctranslate2.notes(quantization)
     return "; ".join([summary, *notes])
+
+
+def _write_litert(run: Run, folder: pathlib.Path, quantization: Quantization) -> str:
+    """Writes and checks a folder for LiteRT; returns a summary."""
+    from tf_transformer.export import check_litert, metadata, to_litert
+
+    to_litert.require_package()
+    translator = _translator(run, "litert")
+    to_litert.write(translator, folder, quantization)
+    to_litert.write_facts(folder, metadata.describe(run, translator))
+    sentences = run.folder.load_samples() + ODD_SENTENCES
+    summary = check_litert.check(folder, translator, sentences, quantization)
+    size = (folder / "model.tflite").stat().st_size
+    return f"{summary}; {size / 1e6:.1f} MB"
 
 
 def _translator(run: Run, format: str) -> "Translator":

@@ -2,6 +2,9 @@
 
 The weights become constants, without which the converter finds no searches. So each signature is
 converted alone, and the files are merged: a weight that several of them have is stored once.
+
+The converter is that of `tf.lite`. Its successor, the package litert-converter, takes graphs of JAX
+and torch only (version 0.5).
 """
 
 import json
@@ -22,6 +25,8 @@ def convert(graphs: str, weights: str) -> bytes:
     """The file with all signatures of a SavedModel; `weights` is float32, float16 or int8."""
     loaded, merged = tf.saved_model.load(graphs), MergedFile()
     for name, function in loaded.signatures.items():
+        if name == "serving_default":  # the first one again, which Keras adds
+            continue
         frozen = convert_variables_to_constants_v2(function, lower_control_flow=False)
         converter = tf.lite.TFLiteConverter.from_concrete_functions([frozen])
         if weights != "float32":
@@ -53,7 +58,7 @@ class MergedFile:
         first = len(self._model.subgraphs)
         for subgraph in model.subgraphs:
             for tensor in subgraph.tensors:
-                tensor.buffer = buffers[tensor.buffer]
+                tensor.buffer, tensor.name = buffers[tensor.buffer], b""  # names are long
             for operator in subgraph.operators or ():
                 operator.opcodeIndex = codes[operator.opcodeIndex]
                 for field in OF_SUBGRAPHS:

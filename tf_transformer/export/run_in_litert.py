@@ -25,11 +25,14 @@ them share the weights. Ids are int32.
 """
 
 import argparse
+import contextlib
 import json
+import math
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,13 +68,10 @@ class Model:
                 f"{folder} is not an exported folder on this machine. Make one: python -m export "
                 "--format litert."
             )
-        from ai_edge_litert.interpreter import Interpreter
-
         facts = json.loads((path / "metadata.json").read_text("utf-8"))
         self.options, self.lengths = facts["decoding"], facts["lengths"]
         self.texts = PlainTexts(Codec.load(path), self.options)
-        self._interpreter = Interpreter(str(path / "model.tflite"), num_threads=threads)
-        self._signatures: dict[str, Any] = {}
+        self._file = _File(path / "model.tflite", threads)
 
     def __call__(self, texts: Sequence[str]) -> list[Scored]:
         """The best translation of each text."""
@@ -127,13 +127,63 @@ class Model:
         """Runs the signature of the smallest length that has room for all rows of ids."""
         longest = max(map(len, rows.values()))
         length = next(length for length in self.lengths if length >= longest)
-        signature = f"{name}_{length}"
-        if signature not in self._signatures:
-            self._signatures[signature] = self._interpreter.get_signature_runner(signature)
         padded = {key: np.zeros((1, length), np.int32) for key in rows}
         for key, row in rows.items():
             padded[key][0, : len(row)] = row
-        return self._signatures[signature](**padded)
+        return self._file.run(f"{name}_{length}", padded)
+
+
+class _File:
+    """The signatures of a LiteRT file."""
+
+    def __init__(self, path: pathlib.Path, threads: int):
+        from ai_edge_litert.compiled_model import CompiledModel
+        from ai_edge_litert.cpu_options import CpuOptions
+        from ai_edge_litert.hardware_accelerator import HardwareAccelerator
+        from ai_edge_litert.options import Options
+
+        # Without this folder, each signature has a copy of the weights in memory.
+        self._folder = tempfile.TemporaryDirectory()
+        of_cpu = CpuOptions(threads, xnnpack_weight_cache_path=f"{self._folder.name}/weights")
+        options = Options(hardware_accelerators=HardwareAccelerator.CPU, cpu_options=of_cpu)
+        with _without_notices():
+            self._model = CompiledModel.from_file(str(path), options=options)
+
+    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """The outputs of a signature by name."""
+        of_inputs = {}
+        for name, values in inputs.items():
+            of_inputs[name] = self._model.create_input_buffer_by_name(signature, name)
+            of_inputs[name].write(values)
+        details = self._model.get_output_tensor_details(signature)
+        buffers = {
+            name: self._model.create_output_buffer_by_name(signature, name) for name in details
+        }
+        self._model.run_by_name(signature, of_inputs, buffers)
+        result = {}
+        for name, of_output in details.items():
+            shape = of_output["shape"]
+            values = buffers[name].read(math.prod(shape), np.dtype(of_output["dtype"]).type)
+            result[name] = values.reshape(shape)
+        return result
+
+
+@contextlib.contextmanager
+def _without_notices() -> Iterator[None]:
+    """Hides what LiteRT writes to stderr about each kind of processor, unless a block fails."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as written:
+        os.dup2(written.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            written.seek(0)
+            os.write(kept, written.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def as_list(name: str, texts: Sequence[str]) -> list[str]:

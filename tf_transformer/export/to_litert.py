@@ -35,7 +35,8 @@ SHORT = (16, 32, 64, 128)  # lengths of sources below the largest; each takes ti
 QUANTIZATIONS = ("float32", "float16", "int8")
 # Options that the folder does not have, and the values that turn them off. Samples are drawn from
 # numbers of 64 bits, for which LiteRT has no operations.
-LACKING: dict[str, Any] = {"keep": (), "sampling": False, "second_search": False}
+LACKING = {"keep": "[]", "sampling": "false", "second_search": "false"}
+LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Translator` also gives
 PROGRAM = "tf_transformer.export.run_in_litert"
 ARCHIVE = "translate.pyz"
 _LONGEST = 24 * 3600  # seconds
@@ -62,8 +63,9 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
                 f"LiteRT's converter cannot convert this model: {error}. Use --format saved_model."
             ) from error
     translator.codec.save(folder)
-    _write_archive(folder / ARCHIVE)
-    write_facts(folder, {"decoding": options_of(translator), "lengths": lengths})
+    write_archive(folder / ARCHIVE)
+    facts = {"decoding": options_of(translator), "lengths": lengths}
+    write_facts(folder, facts | {"weights": quantization, "left_out": LEFT_OUT})
 
 
 def options_of(translator: "Translator") -> dict[str, Any]:
@@ -94,16 +96,12 @@ def require_supported(decode: DecodeConfig, quantization: Quantization) -> None:
             f"--format litert stores weights in {', '.join(QUANTIZATIONS)}, got --quantization "
             f"{quantization}."
         )
-    lacking = {
-        name: value for name in LACKING if (value := getattr(decode, name)) != LACKING[name]
-    }
+    lacking = {name: value for name in LACKING if (value := getattr(decode, name))}
     if lacking:
         given = ", ".join(f"decode.{name}={value}" for name, value in lacking.items())
-        options = " ".join(
-            f"--{name} {str(LACKING[name] or []).lower()}" for name in lacking
-        )
+        options = " ".join(f"--{name} {LACKING[name]}" for name in lacking)
         raise InputError(
-            f"--format litert does not support {given}. Use --format saved_model, or give {options}."
+            f"LiteRT does not support {given}. Use --format saved_model, or give {options}."
         )
 
 
@@ -117,7 +115,7 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     """Writes a SavedModel with the signatures that `run_in_litert.py` describes."""
     archive = keras.export.ExportArchive()
     archive.track(translator.model)
-    search = replace(translator.graph().whole_search, static_shapes=True)
+    search = replace(translator.graph().whole_search, static_shapes=True, grows=False)
     for length in lengths:
         graphs = _Graphs(search)
         source, target = (
@@ -149,7 +147,7 @@ class _Graphs:
         return {"log_probabilities": of_tokens[0]}
 
 
-def _write_archive(path: pathlib.Path) -> None:
+def write_archive(path: pathlib.Path) -> None:
     """Writes the program that runs the folder, with all files of this package that it imports."""
     package = tf_transformer.__name__
     root = pathlib.Path(tf_transformer.__file__).parent

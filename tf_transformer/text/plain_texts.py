@@ -51,6 +51,7 @@ class PlainTexts:
             has `max_source_length`; others that are missing have their defaults.
 
     Example:
+        >>> from tf_transformer.text.tokenizer import Tokenizer
         >>> tokenizer = Tokenizer.train(["a house", "ein Haus"], vocabulary_size=300)
         >>> texts = PlainTexts(Codec(tokenizer), {"max_source_length": 9, "lower_capitals": True})
         >>> source = texts.read("A HOUSE")
@@ -181,8 +182,6 @@ def joined(parts: Sequence[Part], rows: Sequence[Sequence[Scored]]) -> list[Scor
     the parts that are not empty. After a part without white space behind it, as in Chinese, stands
     a space if its translation does not end with a full-width mark.
     """
-    if len(parts) == 1:
-        return list(rows[0])
     result = []
     for place in range(max(map(len, rows))):
         chosen = [row[min(place, len(row) - 1)] for row in rows]
