@@ -168,7 +168,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "links of words: by eflomal or attention, and a loss that teaches them": 538,
         "chains of commands in one file, which continue where they stopped": 428,
         "preparation on Apache Beam, shards of workers, jobs of SLURM": 793,
-        "LiteRT: one file with the search, its program, its check; texts without TensorFlow": 800,
+        "LiteRT: one file with the search, its program, its check; texts without TensorFlow": 830,
         "corpora in PO, XLIFF, Parquet, archives of OPUS and test sets of WMT": 739,
     }
     assert lines <= 31_181 + sum(features.values())

@@ -34,13 +34,15 @@ from benchmarks.harness.usage import peak_megabytes, usage_of
 from benchmarks.translations.compare import bleu, first_lines
 from tf_transformer.commands import command_line
 
-PACKAGES = ("tensorflow", "ctranslate2", "transformers", "torch", "sacrebleu")
+PACKAGES = ("tensorflow", "ctranslate2", "ai-edge-litert", "transformers", "torch", "sacrebleu")
 _MODULE = "benchmarks.translations.real_text"
 THREADS = 2
 BATCH = 128  # lines
 BATCH_TOKENS = 2048  # of CTranslate2
 ALONE = 100  # sentences that a pass also translates one after the other
 WHOLE = {"split": "none", "keep": ()}  # CTranslate2 has neither option
+LITERT = {"litert": "float32", "litert_int8": "int8"}  # systems, and the dtypes of their weights
+LONGEST = 128  # tokens of a source in LiteRT; others have the limit of the run
 STUDENT = ("student", "student_xla")  # systems, and the folders of its exports
 Translate = Callable[[Sequence[str]], list[str]]
 
@@ -86,6 +88,9 @@ def main(
         if has_marian and not call(f"{_MODULE}:export_marian", **arguments):
             print("marian is left out: its layers cannot compute this model", file=sys.stderr)
             selected.remove("marian")
+        if not not_installed(["ai_edge_litert"]):
+            for system in LITERT.keys() & set(selected):
+                call(f"{_MODULE}:export_litert", system=system, **arguments)
         arguments |= {"source": source, "lines": lines}
         started = {name: processes.enter_context(Process()) for name in selected}
         first = first_passes(started, arguments, references)
@@ -155,6 +160,16 @@ def export_student(run_dir: str, folder: str) -> None:
     translator = Translator.from_run(run_dir, batch_size=BATCH)
     for form in STUDENT:
         translator.save(f"{folder}/{form}", jit_compile=form == "student_xla")
+
+
+def export_litert(run_dir: str, folder: str, beam_size: int, system: str) -> None:
+    """Writes the folder of a run for LiteRT."""
+    from tf_transformer.export import to_litert
+    from tf_transformer.inference.translator import Translator
+
+    options = {"beam_size": beam_size, "max_source_length": LONGEST, **WHOLE}
+    translator = Translator.from_run(run_dir, **options)
+    to_litert.write(translator, pathlib.Path(folder, system), LITERT[system])
 
 
 def export_marian(run_dir: str, folder: str, beam_size: int) -> bool:
@@ -337,6 +352,19 @@ def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
     return translate
 
 
+def _litert(run_dir: str, folder: str, beam_size: int, system: str = "litert") -> Translate:
+    """LiteRT, one sentence after another, each on two threads."""
+    from tf_transformer.export.run_in_litert import Model
+
+    model = Model(f"{folder}/{system}", THREADS)
+    return lambda lines: [translation.text for translation in model(lines)]
+
+
+def _litert_int8(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """The same, with int8 weights."""
+    return _litert(run_dir, folder, beam_size, "litert_int8")
+
+
 def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
     """Hugging Face's MarianMTModel with the weights of a post-norm run."""
     import torch
@@ -357,6 +385,8 @@ SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {
     "ctranslate2": _ctranslate2,
     "ctranslate2_int8": _ctranslate2_int8,
     "ctranslate2_file": _ctranslate2_file,
+    "litert": _litert,
+    "litert_int8": _litert_int8,
     "marian": _marian,
     "student": _student,
     "student_xla": _compiled_student,
