@@ -25,14 +25,13 @@ them share the weights. Ids are int32.
 """
 
 import argparse
-import contextlib
 import json
 import math
 import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,8 +145,7 @@ class _File:
         self._folder = tempfile.TemporaryDirectory()
         of_cpu = CpuOptions(threads, xnnpack_weight_cache_path=f"{self._folder.name}/weights")
         options = Options(hardware_accelerators=HardwareAccelerator.CPU, cpu_options=of_cpu)
-        with _without_notices():
-            self._model = CompiledModel.from_file(str(path), options=options)
+        self._model = CompiledModel.from_file(str(path), options=options)
 
     def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """The outputs of a signature by name."""
@@ -166,24 +164,6 @@ class _File:
             values = buffers[name].read(math.prod(shape), np.dtype(of_output["dtype"]).type)
             result[name] = values.reshape(shape)
         return result
-
-
-@contextlib.contextmanager
-def _without_notices() -> Iterator[None]:
-    """Hides what LiteRT writes to stderr about each kind of processor, unless a block fails."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    with tempfile.TemporaryFile() as written:
-        os.dup2(written.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            written.seek(0)
-            os.write(kept, written.read())
-            raise
-        finally:
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def as_list(name: str, texts: Sequence[str]) -> list[str]:
@@ -222,6 +202,9 @@ if __name__ == "__main__":
     own_folder = pathlib.Path(sys.argv[0]).resolve().parent
     parser.add_argument("--folder", default=own_folder, help="exported folder; default: its own")
     words = parser.parse_args()
+    # LiteRT writes notices about kinds of processors to stderr. Python's own messages stay.
+    sys.stderr = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
     try:
         main(words.folder, words.translations)
     except ModuleNotFoundError as error:

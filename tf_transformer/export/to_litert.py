@@ -15,7 +15,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -116,8 +116,8 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     archive = keras.export.ExportArchive()
     archive.track(translator.model)
     search = replace(translator.graph().whole_search, static_shapes=True, grows=False)
+    graphs = _Graphs(search)
     for length in lengths:
-        graphs = _Graphs(search)
         source, target = (
             tf.TensorSpec((1, length), tf.int32, name=name) for name in ("source", "target")
         )
@@ -130,20 +130,19 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     archive.write_out(folder, verbose=False)
 
 
-class _Graphs:
+class _Graphs(NamedTuple):
     """The functions of the signatures, for one sentence."""
 
-    def __init__(self, search: Search):
-        self._search = search
+    of_ids: Search
 
     def search(self, source: tf.Tensor) -> Outputs:
         """The ids (N, L) and scores (N,) of the best translations."""
-        best = self._search(source)
+        best = self.of_ids(source)
         return {"ids": best.ids[0], "scores": best.scores[0]}
 
     def score(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
         """The log-probability of each token of a target, (S,)."""
-        of_tokens = token_log_probabilities(self._search.model, source, target)
+        of_tokens = token_log_probabilities(self.of_ids.model, source, target)
         return {"log_probabilities": of_tokens[0]}
 
 
