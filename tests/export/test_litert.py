@@ -137,12 +137,7 @@ def test_the_archive_runs_without_tensorflow(tmp_path):
 )
 def test_options_that_the_form_lacks_are_errors(options, named):
     with pytest.raises(InputError, match=f"LiteRT does not support {named}"):
-        to_litert.require_supported(DecodeConfig(**options), "float32")
-
-
-def test_weights_in_other_dtypes_are_errors():
-    with pytest.raises(InputError, match=r"float32, float16, int8, got --quantization bfloat16"):
-        to_litert.require_supported(DecodeConfig(), "bfloat16")
+        to_litert.require_supported(DecodeConfig(**options))
 
 
 def test_without_the_package_the_error_says_what_to_install(run, tmp_path, monkeypatch):

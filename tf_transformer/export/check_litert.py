@@ -9,13 +9,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_transformer.config import Quantization
-from tf_transformer.export.to_litert import ARCHIVE
+from tf_transformer.export import metadata, to_litert
+from tf_transformer.export.check import sentences_of
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
 
 # Largest relative difference of a score. In float32 only the order of sums differs. The other
 # dtypes round the weights, and int8 also the inputs of products.
 SCORE_TOLERANCE = {"float32": 1e-3, "float16": 0.02, "int8": 0.3}
+
+
+def write_checked(
+    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
+) -> str:
+    """Writes and checks the folder of a run's translator; returns a summary."""
+    to_litert.write(translator, folder, quantization)
+    to_litert.write_facts(folder, metadata.describe(run, translator))
+    summary = check(folder, translator, sentences_of(run), quantization)
+    return f"{summary}; {(folder / to_litert.FILE).stat().st_size / 1e6:.1f} MB"
 
 
 def check(
@@ -32,9 +44,9 @@ def check(
     """
     translations = translator(sentences)
     texts = [one_line(translation.text) for translation in translations]
-    others = run(folder, sentences)
+    others = outputs_of(folder, sentences)
     scores = [pair.score for pair in translator.score(sentences, texts)]
-    rescored = [row["score"] for row in run(folder, sentences, texts)]
+    rescored = [row["score"] for row in outputs_of(folder, sentences, texts)]
     tolerance = SCORE_TOLERANCE[quantization]
     of_given = list(map(difference, scores, rescored))
     n = max(range(len(sentences)), key=of_given.__getitem__)
@@ -66,13 +78,13 @@ def difference(score: float, other: float) -> float:
     return abs(score - other) / max(1.0, abs(score))
 
 
-def run(
+def outputs_of(
     folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
 ) -> list[dict[str, Any]]:
     """The outputs of the folder's own program, in a process without TensorFlow."""
     with tempfile.TemporaryDirectory() as temporary:
         # Only its own files: without the path of this process, where this package is.
-        command = [sys.executable, "-P", str(folder / ARCHIVE)]
+        command = [sys.executable, "-P", str(folder / to_litert.ARCHIVE)]
         if translations is not None:
             file = pathlib.Path(temporary, "translations")
             file.write_bytes(_as_lines(translations))

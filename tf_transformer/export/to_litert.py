@@ -32,13 +32,12 @@ if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 SHORT = (16, 32, 64, 128)  # lengths of sources below the largest; each takes time to convert
-QUANTIZATIONS = ("float32", "float16", "int8")
 # Options that the folder does not have, and the values that turn them off. Samples are drawn from
 # numbers of 64 bits, for which LiteRT has no operations.
 LACKING = {"keep": "[]", "sampling": "false", "second_search": "false"}
 LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Translator` also gives
 PROGRAM = "tf_transformer.export.run_in_litert"
-ARCHIVE = "translate.pyz"
+FILE, ARCHIVE = "model.tflite", "translate.pyz"
 _LONGEST = 24 * 3600  # seconds
 _START = f'import runpy\n\nrunpy.run_module("{PROGRAM}", run_name="__main__")\n'
 
@@ -50,12 +49,12 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     rounded, too. An `InputError` names an option that the form lacks, or why the converter failed.
     """
     require_package()
-    require_supported(translator.config, quantization)
+    require_supported(translator.config)
     lengths = lengths_up_to(translator.max_source_length)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         _write_graphs(translator, lengths, temporary)
-        work = {"graphs": temporary, "to": str(folder / "model.tflite"), "weights": quantization}
+        work = {"graphs": temporary, "to": str(folder / FILE), "weights": quantization}
         try:
             run_program("tf_transformer.export.litert_file", work, _LONGEST)
         except RuntimeError as error:
@@ -89,13 +88,8 @@ def require_package() -> None:
         )
 
 
-def require_supported(decode: DecodeConfig, quantization: Quantization) -> None:
-    """Raises an `InputError` for what this form lacks."""
-    if quantization not in QUANTIZATIONS:
-        raise InputError(
-            f"--format litert stores weights in {', '.join(QUANTIZATIONS)}, got --quantization "
-            f"{quantization}."
-        )
+def require_supported(decode: DecodeConfig) -> None:
+    """Raises an `InputError` for an option that the folder does not have."""
     lacking = {name: value for name in LACKING if (value := getattr(decode, name))}
     if lacking:
         given = ", ".join(f"decode.{name}={value}" for name, value in lacking.items())
