@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -71,8 +72,6 @@ def _write_litert(
     translator: "Translator", folder: pathlib.Path, quantization: Any = "float32"
 ) -> None:
     """Writes the folder for sources of at most `LONGEST` tokens."""
-    from dataclasses import replace
-
     from tf_transformer.export import to_litert
 
     search = replace(translator.config, max_source_length=LONGEST)
