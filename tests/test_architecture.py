@@ -173,6 +173,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "filters of OpusFilter, as rules for pairs": 165,
         "sets of keys, pairs of earlier corpora, keys of prepared text, blocks on Beam": 100,
         "exports for CTranslate2 and Marian of models that need a language for each text": 20,
+        "LiteRT: one file with the search, its program, its check; texts without TensorFlow": 830,
         "corpora in PO, XLIFF, Parquet, archives of OPUS and test sets of WMT": 739,
         "an export for ONNX runtimes: its graph, weights in int8, its program and its check": 628,
     }
@@ -245,6 +246,9 @@ ALLOWED = {
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/run_in_onnx.py": {"stdin", "read_text"},
+    "export/run_in_litert.py": {"stdin", "open", "read_text"},
+    "export/litert_file.py": {"stdin"},  # the work that its caller gives
+    "export/to_litert.py": {"read_text"},  # metadata.json
     "export/serving/client_rest.py": {"stdin"},
     "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
     "export/check.py": {"stdin"},  # of the process that it starts

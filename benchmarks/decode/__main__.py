@@ -30,7 +30,7 @@ from tf_transformer.commands import command_line
 
 PACKAGES = (
     *("tf_transformer", "tensorflow", "tensorflow-text", "keras", "sentencepiece"),
-    *("ctranslate2", "onnxruntime", "transformers", "torch", "pymarian", "numpy"),
+    *("ctranslate2", "onnxruntime", "ai-edge-litert", "transformers", "torch", "pymarian", "numpy"),
 )
 _WARM_UP_CALLS = 3
 _MODULE = "benchmarks.decode.systems"

@@ -43,6 +43,15 @@ def _onnx(quantization: str, **options) -> System:
     )
 
 
+def _litert(weights: str) -> System:
+    module = "benchmarks.decode.litert_model"
+    packages = ("ai_edge_litert", "tensorflow")
+    options = {"weights": weights}
+    return System(
+        f"{module}:task", packages, TENSORFLOW, build=f"{module}:build", build_options=options
+    )
+
+
 SYSTEMS = {
     "savedmodel": _saved_model(),
     "savedmodel_xla": _saved_model(jit_compile=True),
@@ -64,6 +73,8 @@ SYSTEMS = {
     "onnx": _onnx("float32"),
     "onnx_int8": _onnx("int8"),
     "onnx_int8_inputs": _onnx("int8", rounds_inputs=True),
+    "litert": _litert("float32"),
+    "litert_int8": _litert("int8"),
     "marian": System("benchmarks.decode.marian:task", ("torch", "transformers"), TORCH),
     "marian_decoder": System(
         "benchmarks.decode.marian_decoder:task",

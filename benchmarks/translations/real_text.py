@@ -32,7 +32,7 @@ from benchmarks.translations.compare import bleu, first_lines
 from benchmarks.translations.text_systems import SYSTEMS, WHOLE, Translate
 from tf_transformer.commands import command_line
 
-PACKAGES = ("tensorflow", "ctranslate2", "transformers", "torch", "sacrebleu")
+PACKAGES = ("tensorflow", "ctranslate2", "ai-edge-litert", "transformers", "torch", "sacrebleu")
 _MODULE = "benchmarks.translations.real_text"
 ALONE = 100  # sentences that a pass also translates one after the other
 STUDENT = ("student", "student_xla")

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 THREADS = 2
 BATCH = 128  # lines
 BATCH_TOKENS = 2048  # of CTranslate2
+LONGEST = 128  # tokens of a source in LiteRT; other systems have the limit of the run
 WHOLE = {"split": "none", "keep": ()}  # other programs have neither option
 Translate = Callable[[Sequence[str]], list[str]]
 
@@ -64,6 +66,16 @@ def _write_ctranslate2(
     from tf_transformer.export import to_ctranslate2
 
     to_ctranslate2.write(translator, folder, quantization)
+
+
+def _write_litert(
+    translator: "Translator", folder: pathlib.Path, quantization: Any = "float32"
+) -> None:
+    """Writes the folder for sources of at most `LONGEST` tokens."""
+    from tf_transformer.export import to_litert
+
+    search = replace(translator.config, max_source_length=LONGEST)
+    to_litert.write(translator.like(translator.model, search), folder, quantization)
 
 
 def _write_marian(translator: "Translator", folder: pathlib.Path) -> None:
@@ -177,6 +189,14 @@ def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
     return translate
 
 
+def _litert(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """LiteRT, one sentence after another, each on two threads."""
+    from tf_transformer.export.run_in_litert import Model
+
+    model = Model(folder, THREADS)
+    return lambda lines: [translation.text for translation in model(lines)]
+
+
 def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
     """Hugging Face's MarianMTModel with the weights of a post-norm run."""
     import torch
@@ -200,6 +220,8 @@ SYSTEMS = {
         _ctranslate2, functools.partial(_write_ctranslate2, quantization="int8")
     ),
     "ctranslate2_file": System(_ctranslate2_file, _write_ctranslate2),
+    "litert": System(_litert, _write_litert),
+    "litert_int8": System(_litert, functools.partial(_write_litert, quantization="int8")),
     "marian": System(_marian, _write_marian),
     "student": System(_saved_model, _write_saved_model),
     "student_xla": System(_saved_model, functools.partial(_write_saved_model, jit_compile=True)),

@@ -27,7 +27,7 @@ def main(
     jit_compile: Compiled = False,
     dtype: DType = "float32",
     format: Literal[
-        "saved_model", "ctranslate2", "onnx", "run", "marian", "marian_npz"
+        "saved_model", "ctranslate2", "litert", "onnx", "run", "marian", "marian_npz"
     ] = "saved_model",
     quantization: Quantization = "float32",
     **decode_options: Any,
@@ -46,12 +46,13 @@ def main(
             more. auto: compile if this is faster for sentences of the run on this machine.
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
-            without TensorFlow; export/run_in_ctranslate2.py runs it. onnx: one file for runtimes of
-            ONNX, without TensorFlow; export/run_in_onnx.py runs it. run: a small folder with the
-            averaged weights, for --run_dir of each command and for --train.init_from. marian: a
-            folder that MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder
-            for marian-decoder.
-        quantization: dtype of the stored weights, with --format ctranslate2 or onnx.
+            without TensorFlow; export/run_in_ctranslate2.py runs it. litert: a folder for LiteRT,
+            such as on phones, with its own program. onnx: one file for runtimes of ONNX, without
+            TensorFlow; export/run_in_onnx.py runs it. run: a small folder with the averaged
+            weights, for --run_dir of each command and for --train.init_from. marian: a folder that
+            MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder for
+            marian-decoder.
+        quantization: dtype of the stored weights, with --format ctranslate2, litert or onnx.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """
     options = Options(dtype, quantization, jit_compile)

@@ -45,7 +45,7 @@ class StepOptions(NamedTuple):
     beam_size: int  # W, hypotheses of each sentence
     max_length: Size  # largest number of steps
     static_shapes: bool = False  # whether tensors keep their shapes in all steps, as XLA needs
-    capacity: Size | None = None  # steps that static shapes have room for at first
+    capacity: Size | None = None  # steps that static shapes have room for at first; None: for all
     coverage_penalty: float = 0.0  # β of `coverage.coverage_penalty`
 
 

@@ -75,6 +75,7 @@ def greedy_search(step: Step, problem: Problem, options: SearchOptions) -> Hypot
     """
 
     def likeliest(ranked: Ranked, numbers: KerasTensor) -> tuple[KerasTensor, KerasTensor]:
+        # Keras' argmax reads the bits of numbers, which LiteRT and ONNX cannot.
         best = plain_top_k(ranked.log_probabilities, 1).indices[..., 0]
         return _take(ranked.tokens, best), ops.max(ranked.log_probabilities, axis=-1)
 

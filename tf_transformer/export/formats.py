@@ -98,6 +98,14 @@ def _ctranslate2(run: Run, folder: pathlib.Path, options: Options) -> str:
     return check_ctranslate2.write_checked(run, translator, folder, options.quantization)
 
 
+def _litert(run: Run, folder: pathlib.Path, options: Options) -> str:
+    from tf_transformer.export import check_litert, to_litert
+
+    to_litert.require_package()
+    translator = translator_of(run, "litert")
+    return check_litert.write_checked(run, translator, folder, options.quantization)
+
+
 def _onnx(run: Run, folder: pathlib.Path, options: Options) -> str:
     from tf_transformer.export import check_onnx, to_onnx
 
@@ -141,6 +149,7 @@ def translator_of(run: Run, format: str) -> "Translator":
 FORMATS = {
     "saved_model": Format(_saved_model, dtypes=get_args(DType), is_graph=True),
     "ctranslate2": Format(_ctranslate2, quantizations=get_args(Quantization)),
+    "litert": Format(_litert, quantizations=("float32", "float16", "int8")),
     "onnx": Format(_onnx, quantizations=("float32", "int8")),
     "run": Format(_run, dtypes=("float32", "bfloat16")),
     "marian": Format(_marian),

@@ -67,6 +67,7 @@ class Search:
     config: DecodeConfig
     excluded: tuple[int, ...] = ()  # ids that no translation contains, besides padding and start
     static_shapes: bool = False  # whether tensors keep their shapes between steps, as in XLA
+    grows: bool = True  # whether a static cache has room for few steps at first
     # Rules for the tokens that may follow a token. Its method `facts` takes sources (B, S) and
     # limits (B,), and returns the facts of each sentence. None: no rules.
     grammar: Any = None
@@ -122,6 +123,7 @@ class Search:
             config = replace(config, beam_size=rows, sampling=False)
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
+        capacity = capacity if self.grows else None
         sizes = decoding.StepOptions(
             rows, max_length, self.static_shapes, capacity, config.coverage_penalty
         )

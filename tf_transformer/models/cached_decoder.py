@@ -73,12 +73,12 @@ class CachedDecoder:
 
     def begin_with(self, state: StepState) -> None:
         """Sets `start`, the state before the first step, and the capacities of a static cache."""
-        options = self._options
-        capacity = options.max_length if options.capacity is None else options.capacity
-        self.start = self._resize(state, capacity)
+        first, longest = self._options.capacity, self._options.max_length
+        capacities = (longest,) if first is None else (first, longest)
+        self.start = self._resize(state, capacities[0])
         self.cache_schedule = None
         if self._is_static:
-            self.cache_schedule = CacheSchedule((capacity, options.max_length), self._resize)
+            self.cache_schedule = CacheSchedule(capacities, self._resize)
 
     def __call__(self, ids: KerasTensor, state: StepState, index: KerasTensor) -> StepResult:
         decoder, index = self._parts.decoder, ops.convert_to_tensor(index, "int32")

@@ -1,0 +1,161 @@
+"""Python reads, divides and writes texts as the graph of a translator does, which is the oracle."""
+
+import pathlib
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tf_transformer.decoding import NEG_INF, Hypotheses
+from tf_transformer.errors import InputError
+from tf_transformer.export.to_litert import options_of
+from tf_transformer.imports import marian_folder
+from tf_transformer.inference.parts import join_parts
+from tf_transformer.inference.translator import Translator
+from tf_transformer.text.plain_texts import PlainTexts, Scored, joined
+from tf_transformer.text.special_ids import EOS_ID
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
+WORDS = st.sampled_from(
+    [
+        "two hundred",
+        "seven,",
+        "TWENTY-ONE;",
+        "Nine: “",
+        "十二，",
+        "Mr.",
+        "EU",
+        "17.",
+        "A Big Old Dog",
+    ]
+) | st.sampled_from(
+    ["。", "\n", "  ", "\ufeff", "\0", "?", "…", "é", "\ud800", "„Ja“ –", ">>nld<<"]
+)
+FORMS = ["Seven", "SEVEN!", "A Big Old Dog"]
+TEXTS = st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=9)
+STRINGS = tf.TensorSpec((None,), tf.string)
+EXAMPLES = settings(max_examples=40, deadline=None)
+
+
+@pytest.fixture(scope="module")
+def translators(run, tmp_path_factory):
+    """Translators with each rule for texts; one has target tags, of an imported model."""
+    plain = Translator.from_run(run, max_length=3)
+    options = {"copy_without_letters": True, "lower_capitals": True}
+    dividing = replace(plain.config, split="sentences", split_language="en", max_source_length=16)
+    folder = tmp_path_factory.mktemp("imported") / "model"
+    shutil.copytree(FIXTURES / "shared", folder)
+    for side in ("source", "target"):
+        shutil.copy(FIXTURES / f"{side}.spm", folder)
+    tagged = marian_folder.read(folder)
+    of_tagged = replace(plain.config, target_tag=">>nld<<", punctuation="opus", split="sentences")
+    return {
+        "plain": plain,
+        "dividing": Translator(plain.model, plain.codec, dividing, **options),
+        "tagged": Translator(tagged.model, tagged.codec, of_tagged, **options),
+    }
+
+
+@pytest.fixture(scope="module")
+def graphs(translators):
+    return {kind: translator.graph() for kind, translator in translators.items()}
+
+
+@pytest.fixture(scope="module")
+def dividing(graphs):
+    """The parts of texts in each graph, traced once."""
+    return {
+        kind: tf.function(graph.divide, input_signature=[STRINGS], autograph=False)
+        for kind, graph in graphs.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def plain(translators):
+    return {
+        kind: PlainTexts(translator.codec, options_of(translator))
+        for kind, translator in translators.items()
+    }
+
+
+def valid(text):
+    """A text that TensorFlow can have: U+FFFD in place of lone surrogates."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+@pytest.mark.parametrize("kind", ["plain", "dividing", "tagged"])
+@EXAMPLES
+@given(TEXTS)
+def test_texts_are_read_as_in_the_graph(graphs, plain, kind, text):
+    source, read = plain[kind].read(text), graphs[kind].read(tf.constant([valid(text)]))
+    assert bool(source.ids) == (read.lengths.numpy()[0] > 0)
+    assert source.copy == read.copies.numpy()[0].decode()
+    if source.ids:
+        assert source.ids == read.ids.to_list()[0]
+
+
+@pytest.mark.parametrize("kind", ["dividing", "tagged"])
+@EXAMPLES
+@given(TEXTS)
+def test_texts_are_divided_as_in_the_graph(dividing, plain, kind, text):
+    parts, (of_parts,) = dividing[kind](tf.constant([valid(text)]))
+    found = plain[kind].parts(text)
+    assert [part.text for part in found] == [x.decode() for x in of_parts.numpy()]
+    assert [part.after for part in found] == [x.decode() for x in parts.after.numpy()]
+
+
+@EXAMPLES
+@given(TEXTS, TEXTS)
+def test_given_translations_are_read_as_in_the_graph(graphs, plain, text, target):
+    strings = [tf.constant([valid(x)]) for x in (text, target)]
+    sources, targets, _ = graphs["dividing"].read_pairs(*strings)
+    found = plain["dividing"].read_pair(text, target)
+    assert found == (sources.to_list()[0], targets.to_list()[0])
+
+
+@pytest.mark.parametrize("kind", ["plain", "dividing", "tagged"])
+@EXAMPLES
+@given(st.lists(st.integers(3, 999), max_size=8), st.sampled_from(FORMS))
+def test_translations_are_written_as_in_the_graph(graphs, plain, kind, ids, text):
+    graph, texts = graphs[kind], plain[kind]
+    ids = [*(token % texts.codec.size("target") for token in ids), EOS_ID]
+    fields = (np.array([[ids]], np.int32), np.array([[len(ids)]], np.int32), 0, 0)
+    drawn = graph.decode(Hypotheses(*map(tf.constant, fields)), tf.constant([text]))
+    assert texts.written([ids], texts.read(text)) == [drawn.numpy()[0, 0].decode()]
+
+
+@EXAMPLES
+@given(st.data())
+def test_translations_of_parts_are_joined_as_in_the_graph(dividing, plain, data):
+    text = valid(data.draw(TEXTS))
+    parts, _ = dividing["dividing"](tf.constant([text]))
+    scored = st.builds(
+        Scored, st.sampled_from(["", "Ja", "是。", "b "]), st.floats(-3, 0, width=32)
+    )
+    rows = [data.draw(st.lists(scored, min_size=1, max_size=3)) for _ in range(len(parts.texts))]
+    empty = Scored("", NEG_INF)
+    padded = [row + [empty] * (3 - len(row)) for row in rows]
+    fields = [[[x[field] for x in row] for row in padded] for field in (0, 1)]
+    strings, scores = join_parts(parts, *(tf.constant(x) for x in fields))
+    expected = [
+        (x.decode(), score)
+        for x, score in zip(strings.numpy()[0], scores.numpy()[0], strict=True)
+        if score > NEG_INF
+    ]
+    found = joined(plain["dividing"].parts(text), rows)
+    assert [x.text for x in found] == [x for x, _ in expected]
+    np.testing.assert_allclose([x.score for x in found], [x for _, x in expected], atol=1e-6)
+
+
+def test_tags_are_checked(plain):
+    texts = plain["tagged"]
+    texts.require_tags(["a house", f"{min(texts.tags)} a house", ""])
+    with pytest.raises(InputError, match="unknown target tag '>>xxx<<'; this model has"):
+        texts.require_tags([">>xxx<< a house"])
+    needing = PlainTexts(texts.codec, {"max_source_length": 9, "target_tag": "required"})
+    with pytest.raises(InputError, match="expected a target tag at the start of each text"):
+        needing.require_tags(["a house"])

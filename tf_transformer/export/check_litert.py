@@ -1,0 +1,102 @@
+"""Compares a folder for LiteRT with the translator from which it was exported."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from tf_transformer.config import Quantization
+from tf_transformer.export import metadata, to_litert
+from tf_transformer.export.check import sentences_of
+from tf_transformer.files.writing import one_line
+from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
+
+# Largest relative difference of a score. In float32 only the order of sums differs. The other
+# dtypes round the weights, and int8 also the inputs of products.
+SCORE_TOLERANCE = {"float32": 1e-3, "float16": 0.02, "int8": 0.3}
+
+
+def write_checked(
+    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
+) -> str:
+    """Writes and checks the folder of a run's translator; returns a summary."""
+    to_litert.write(translator, folder, quantization)
+    to_litert.write_facts(folder, metadata.describe(run, translator))
+    summary = check(folder, translator, sentences_of(run), quantization)
+    return f"{summary}; {(folder / to_litert.FILE).stat().st_size / 1e6:.1f} MB"
+
+
+def check(
+    folder: pathlib.Path,
+    translator: Translator,
+    sentences: Sequence[str],
+    quantization: Quantization,
+) -> str:
+    """Runs a folder in a fresh process, compares it with the translator, and returns a summary.
+
+    Raises a `RuntimeError` when the scores of the translator's translations differ by more than the
+    tolerance of the weights' dtype. So do, in float32, the scores of different translations: two
+    translations may be equally likely but for rounding.
+    """
+    translations = translator(sentences)
+    texts = [one_line(translation.text) for translation in translations]
+    others = outputs_of(folder, sentences)
+    scores = [pair.score for pair in translator.score(sentences, texts)]
+    rescored = [row["score"] for row in outputs_of(folder, sentences, texts)]
+    tolerance = SCORE_TOLERANCE[quantization]
+    of_given = list(map(difference, scores, rescored))
+    n = max(range(len(sentences)), key=of_given.__getitem__)
+    if of_given[n] > tolerance:
+        raise RuntimeError(
+            f"the export differs from the run it came from. Source: {sentences[n]!r}; translation: "
+            f"{texts[n]!r}; its score in the run: {scores[n]:.4f}, in the export: "
+            f"{rescored[n]:.4f}. In {quantization} the tolerance is {tolerance}."
+        )
+    different = 0
+    for sentence, best, text, other in zip(sentences, translations, texts, others, strict=True):
+        if one_line(other["translation"]) == text:
+            continue
+        different += 1
+        if quantization == "float32" and difference(best.score, other["score"]) > tolerance:
+            raise RuntimeError(
+                f"the export differs from the run it came from. Source: {sentence!r}; translation "
+                f"of the run: {text!r}, score {best.score:.4f}; of the export: "
+                f"{other['translation']!r}, score {other['score']:.4f}."
+            )
+    return (
+        f"{different} of {len(sentences)} translations differ from the run, scores of the same "
+        f"translations by at most {of_given[n]:.1e}"
+    )
+
+
+def difference(score: float, other: float) -> float:
+    """The relative difference of two scores; absolute for scores near 0."""
+    return abs(score - other) / max(1.0, abs(score))
+
+
+def outputs_of(
+    folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
+    """The outputs of the folder's own program, in a process without TensorFlow."""
+    with tempfile.TemporaryDirectory() as temporary:
+        # Only its own files: without the path of this process, where this package is.
+        command = [sys.executable, "-P", str(folder / to_litert.ARCHIVE)]
+        if translations is not None:
+            file = pathlib.Path(temporary, "translations")
+            file.write_bytes(_as_lines(translations))
+            command += ["--translations", str(file)]
+        process = subprocess.run(
+            command, input=_as_lines(sentences), capture_output=True, check=False
+        )
+    if process.returncode:
+        raise RuntimeError(f"the export does not run in LiteRT:\n{process.stderr.decode()}")
+    return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]
+
+
+def _as_lines(texts: Sequence[str]) -> bytes:
+    """One line per text; a mark and line ends protect the first and last characters of texts."""
+    return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")
