@@ -2,9 +2,9 @@
 
     python -m research.notice_cost --run_dir pretrained/tatoeba-en-de --source test.en
 
-Both exports are in one session each, in one process. Each request is timed many times. The table has
-how much longer all requests together take with warnings: by the least time of each request, and by
-its median. Each number is the median of several processes.
+Both exports are loaded in one process, into a session each. Each request is timed many times. The
+table has how much longer all requests together take with warnings: by the least time of each
+request, and by its median. Each number is the median of several processes.
 """
 
 import pathlib
