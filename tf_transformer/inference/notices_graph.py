@@ -4,7 +4,6 @@ import functools
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -23,10 +22,7 @@ RARE = (
     *(Notice.SCRIPT, Notice.NUMBERS),
 )
 OF_PAIRS = (*RARE, Notice.LOOP, Notice.UNTRANSLATED, Notice.LENGTH_RATIO)
-ALL = (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT, *OF_PAIRS, Notice.UNSEEN)
-# For a function that is one operation of other graphs: TensorFlow runs a small function in one
-# thread, in a fraction of the time that as many operations between threads take.
-_IN_ONE_THREAD = {"_noinline": True}
+OF_SEARCH = (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT)
 _LATIN = [*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2300)]  # with marks and symbols
 
 
@@ -46,12 +42,11 @@ class PairNotices:
 
     def __init__(self, scripts: Sequence[int] = ()):
         self._scripts = scripts
-        self._of_rows = tf.function(
-            self._shown,
-            input_signature=[STRINGS, STRINGS],
-            autograph=False,
-            experimental_attributes=_IN_ONE_THREAD,
-        )
+        # One operation of other graphs: TensorFlow runs a small function in one thread, in a
+        # fraction of the time that as many operations between threads take.
+        options = {"autograph": False, "experimental_attributes": {"_noinline": True}}
+        self._of_rows = tf.function(self._shown, input_signature=[STRINGS, STRINGS], **options)
+        self.warnings = tf.function(self._names, **options)
 
     def __call__(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """For strings (B,) and (B,), valid UTF-8 without NUL: bool (B, K), K as in `OF_PAIRS`."""
@@ -63,6 +58,43 @@ class PairNotices:
         texts = tf.broadcast_to(text[:, None], shape)
         shown = self(*(tf.reshape(side, [-1]) for side in (texts, predictions)))
         return tf.reshape(shown, tf.concat([shape, [len(OF_PAIRS)]], axis=0))
+
+    def _names(
+        self,
+        text: tf.Tensor,
+        predictions: tf.Tensor,
+        of_search: tf.Tensor,
+        unseen: tf.Tensor,
+        scores: tf.Tensor,
+        text_of: tf.Tensor | None,
+    ) -> tf.Tensor:
+        """The output `warnings`, string (B, N): the names of the notices of texts.
+
+        Most texts have none, and one cheap test for all texts of a batch finds that.
+
+        Args:
+            text: the parts of texts without tags, string (P,); see `text_of`.
+            predictions: those of the parts, string (P, N), or the best of each, (P, 1).
+            of_search: which of `OF_SEARCH` the parts have, bool (P, K).
+            unseen: the unseen words of the texts, string (B,).
+            scores: those of the texts' predictions, float32 (B, N). Empty places have no warnings.
+            text_of: index of the text of each part, int64 (P,); None: the texts are whole.
+        """
+        is_unseen = tf.not_equal(unseen, "")
+        may_have = may_show(text, predictions) | tf.reduce_any(of_search) | tf.reduce_any(is_unseen)
+
+        def names() -> tf.Tensor:
+            of_pairs = self.of_all(text, predictions)
+            every = tf.ones_like(of_pairs[..., :1])
+            shown = tf.concat([of_search[:, None] & every, of_pairs], axis=2)
+            if text_of is not None:
+                shown = tf.math.segment_max(tf.cast(shown, tf.int32), text_of) > 0
+            has_unseen = is_unseen[:, None, None] & tf.ones_like(shown[..., :1])
+            shown = tf.concat([shown, has_unseen], axis=2)
+            names = names_of(shown, (*OF_SEARCH, *OF_PAIRS, Notice.UNSEEN))
+            return tf.where(scores > NEG_INF, tf.strings.strip(names), "")
+
+        return tf.cond(may_have, faults.apart(names), lambda: tf.fill(tf.shape(scores), ""))
 
     def _shown(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         pairs = faults.Pairs.of(text, translation)
@@ -89,54 +121,6 @@ class PairNotices:
                 faults.has_other_numbers(pairs) & is_text,
             ]
         )
-
-
-class Searched(NamedTuple):
-    """The parts of texts, their predictions, and what the search says about them."""
-
-    text: tf.Tensor  # string (P,), clean, without target tags
-    predictions: tf.Tensor  # string (P, N)
-    cut: tf.Tensor  # bool (P,), and so are the next two; see `Notice`
-    at_limit: tf.Tensor
-    is_long: tf.Tensor
-    text_of: tf.Tensor | None  # int64 (P,): index of the text of each part; None: texts are whole
-
-
-class Warnings:
-    """The output `warnings`: the names of the notices of texts, with a space between two.
-
-    Most texts have none, and one cheap test for all texts of a batch finds that.
-    """
-
-    def __init__(self, pair_notices: PairNotices):
-        self._pair_notices = pair_notices
-        self._names = tf.function(
-            self._of_texts, autograph=False, experimental_attributes=_IN_ONE_THREAD
-        )
-
-    def __call__(self, parts: Searched, unseen: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        """The warnings, string (B, N), of texts with these unseen words, string (B,).
-
-        `scores`, float32 (B, N), are those of the predictions. Empty places have no warnings.
-        """
-        return self._names(parts, unseen, scores)
-
-    def _of_texts(self, parts: Searched, unseen: tf.Tensor, scores: tf.Tensor) -> tf.Tensor:
-        may_have = may_show(parts.text, parts.predictions)
-        may_have |= tf.reduce_any(parts.cut | parts.at_limit | parts.is_long)
-        may_have |= tf.reduce_any(tf.not_equal(unseen, ""))
-
-        def names() -> tf.Tensor:
-            of_pairs = self._pair_notices.of_all(parts.text, parts.predictions)
-            of_parts = tf.stack([parts.cut, parts.at_limit, parts.is_long], axis=1)[:, None]
-            shown = tf.concat([of_parts & tf.ones_like(of_pairs[..., :1]), of_pairs], axis=2)
-            if parts.text_of is not None:
-                shown = tf.math.segment_max(tf.cast(shown, tf.int32), parts.text_of) > 0
-            is_unseen = tf.not_equal(unseen, "")[:, None, None] & tf.ones_like(shown[..., :1])
-            names = tf.strings.strip(names_of(tf.concat([shown, is_unseen], axis=2), ALL))
-            return tf.where(scores > NEG_INF, names, "")
-
-        return tf.cond(may_have, faults.apart(names), lambda: tf.fill(tf.shape(scores), ""))
 
 
 def may_show(text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:

@@ -13,13 +13,7 @@ from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import WITH_INPUTS
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
 from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
-from tf_transformer.inference.notices_graph import (
-    OF_PAIRS,
-    PairNotices,
-    Searched,
-    Warnings,
-    names_of,
-)
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.inference.search_texts import Prepared, SearchTexts
 from tf_transformer.inference.second_search import SecondSearch
@@ -85,8 +79,9 @@ class SearchGraph(SearchTexts):
         self._translates = translates
         scripts = scripts_of(codec["target"].text_pieces) if translates else []
         self.pair_notices = PairNotices(scripts)
-        self._pair_names = text_graph.Traced(self._names_of_pairs, text_graph.STRINGS, TABLE)
-        self._warnings = Warnings(self.pair_notices)
+        self._warnings = text_graph.Traced(
+            lambda *pairs: names_of(self._pairs_show(*pairs), OF_PAIRS), text_graph.STRINGS, TABLE
+        )
         has_words = translates and codec.seen_words
         self._unseen_words = None
         if has_words:  # one graph, so that the export has the words once
@@ -161,11 +156,11 @@ class SearchGraph(SearchTexts):
         return tuple(name for name, exists in names.items() if exists)
 
     def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> list[tf.Tensor]:
-        """The names of `PairNotices`, string (B, N), for clean strings (B,), if it translates."""
-        return [self._pair_names(text, predictions)] if self._translates else []
+        """The names of `PairNotices`, string (B, N), if the graph translates."""
+        return [self._warnings(text, predictions)] if self._translates else []
 
-    def _names_of_pairs(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-        return names_of(self.pair_notices.of_all(self._untagged(text), predictions), OF_PAIRS)
+    def _pairs_show(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        return self.pair_notices.of_all(self._untagged(text), predictions)
 
     def _untagged(self, text: tf.Tensor) -> tf.Tensor:
         return self.codec["source"].split_tag(text)[1]
@@ -266,9 +261,9 @@ class SearchGraph(SearchTexts):
             parts, columns = self.divide(*columns)
         inputs, at_limit, (texts, scores, *more) = self._predict_whole(search, count, *columns)
         flags = {"cut": inputs.cut, "truncated": inputs.cut | at_limit}
-        shown = texts
+        shown, text_of = texts, None
         if parts:
-            shown = texts[:, :1]  # what holds for the best predictions, holds for all
+            shown, text_of = texts[:, :1], parts.text_of  # the best predictions tell of all
             texts, scores, *more = self.rejoin(parts, texts, scores, *more)
             flags = {
                 name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
@@ -280,9 +275,11 @@ class SearchGraph(SearchTexts):
         strings = dict(zip(self.strings, more, strict=False))
         if self._translates:  # once, and not for each micro-batch
             is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
-            of_search = inputs.cut, at_limit, is_long, parts.text_of if parts else None
-            searched = Searched(self._untagged(inputs.text), shown, *of_search)
-            strings[WARNINGS] = self._warnings(searched, unseen, scores)
+            of_search = tf.stack([inputs.cut, at_limit, is_long], axis=1)
+            pairs = self._untagged(inputs.text), shown
+            strings[WARNINGS] = self.pair_notices.warnings(
+                *pairs, of_search, unseen, scores, text_of
+            )
         return texts, scores, strings, flags
 
     def _predict_whole(
