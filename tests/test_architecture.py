@@ -165,6 +165,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "several corpora: weights, tags, directions, stages, exposure and scores of each": 1126,
         "inspection of corpora: rules, near texts, overlap, a page; what a run has seen": 1657,
         "graphs of exports with shared constants, which start sooner": 82,
+        "a table of the formats of exports, so that a new one is an entry and not a branch": 116,
         "links of words: by eflomal or attention, and a loss that teaches them": 538,
         "chains of commands in one file, which continue where they stopped": 428,
         "preparation on Apache Beam, shards of workers, jobs of SLURM": 793,

@@ -17,32 +17,25 @@ import functools
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.harness import results
 from benchmarks.harness.options import at_least_one, chosen
 from benchmarks.harness.processes import Process, ProcessError, call
-from benchmarks.harness.systems import not_installed
 from benchmarks.harness.tables import of_rows
 from benchmarks.harness.usage import peak_megabytes, usage_of
 from benchmarks.translations.compare import bleu, first_lines
+from benchmarks.translations.text_systems import SYSTEMS, WHOLE, Translate
 from tf_transformer.commands import command_line
 
 PACKAGES = ("tensorflow", "ctranslate2", "transformers", "torch", "sacrebleu")
 _MODULE = "benchmarks.translations.real_text"
-THREADS = 2
-BATCH = 128  # lines
-BATCH_TOKENS = 2048  # of CTranslate2
 ALONE = 100  # sentences that a pass also translates one after the other
-WHOLE = {"split": "none", "keep": ()}  # CTranslate2 has neither option
-STUDENT = ("student", "student_xla")  # systems, and the folders of its exports
-Translate = Callable[[Sequence[str]], list[str]]
+STUDENT = ("student", "student_xla")
 
 
 def main(
@@ -78,14 +71,9 @@ def main(
     run_dir, source = os.path.abspath(run_dir), os.path.abspath(source)  # for other processes
     references = first_lines(reference, lines)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as processes:
+        runs = {name: os.path.abspath(student if name in STUDENT else run_dir) for name in selected}
+        selected = exported(runs, folder, beam_size)
         arguments = {"run_dir": run_dir, "folder": folder, "beam_size": beam_size}
-        call(f"{_MODULE}:export", **arguments)
-        if student:
-            call(f"{_MODULE}:export_student", run_dir=os.path.abspath(student), folder=folder)
-        has_marian = "marian" in selected and not not_installed(["torch", "transformers"])
-        if has_marian and not call(f"{_MODULE}:export_marian", **arguments):
-            print("marian is left out: its layers cannot compute this model", file=sys.stderr)
-            selected.remove("marian")
         arguments |= {"source": source, "lines": lines}
         started = {name: processes.enter_context(Process()) for name in selected}
         first = first_passes(started, arguments, references)
@@ -105,6 +93,21 @@ def main(
     results.save(output, rows, PACKAGES, summary=summary)
 
 
+def exported(runs: Mapping[str, str], folder: str, beam_size: int) -> list[str]:
+    """Writes what systems read from their runs; the systems for which this succeeded."""
+    written = []
+    for name, run_dir in runs.items():
+        search = {} if name in STUDENT else {"beam_size": beam_size, **WHOLE}
+        work = {"system": name, "run_dir": run_dir, "folder": f"{folder}/{name}"}
+        try:
+            if SYSTEMS[name].write:
+                call("benchmarks.translations.text_systems:export", **work, **search)
+            written.append(name)
+        except ProcessError as error:
+            print(f"{name} is left out: {error}", file=sys.stderr)
+    return written
+
+
 def first_passes(
     processes: Mapping[str, Process], arguments: dict[str, Any], references: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
@@ -117,6 +120,10 @@ def first_passes(
             print(f"{name} failed: {error}", file=sys.stderr)
             continue
         found[name] = first | {"bleu": bleu(first.pop("translations"), references)}
+        read = pathlib.Path(arguments["folder"], name)
+        read = read if read.exists() else pathlib.Path(arguments["run_dir"])
+        files = [file for file in read.rglob("*") if file.is_file()]
+        found[name]["folder_mb"] = sum(file.stat().st_size for file in files) / 1e6
     return found
 
 
@@ -135,42 +142,6 @@ def compared(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             numbers["ratio_to_ctranslate2"] = round(row["sentences_per_second"] / other, 2)
         result.append({"system": row["system"]} | numbers)
     return result
-
-
-def export(run_dir: str, folder: str, beam_size: int) -> None:
-    """Writes the SavedModels and the CTranslate2 model of a run."""
-    from tf_transformer.export import to_ctranslate2
-    from tf_transformer.inference.translator import Translator
-
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
-    for jit_compile in (False, True):
-        translator.save(f"{folder}/saved_model{'_xla' * jit_compile}", jit_compile)
-    to_ctranslate2.write(translator, pathlib.Path(folder, "ctranslate2"), "float32")
-
-
-def export_student(run_dir: str, folder: str) -> None:
-    """Writes the SavedModels of a student, with its own search."""
-    from tf_transformer.inference.translator import Translator
-
-    translator = Translator.from_run(run_dir, batch_size=BATCH)
-    for form in STUDENT:
-        translator.save(f"{folder}/{form}", jit_compile=form == "student_xla")
-
-
-def export_marian(run_dir: str, folder: str, beam_size: int) -> bool:
-    """Writes the weights of a run for Hugging Face; False: its layers cannot compute the model.
-
-    Call it in a new process, which imports torch first. If an export comes before the import, torch
-    2.14 ends with a segmentation fault.
-    """
-    from benchmarks.translations import marian_run
-    from tf_transformer.inference.translator import Translator
-
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
-    if not marian_run.is_supported(translator):
-        return False
-    marian_run.save(translator, f"{folder}/marian")
-    return True
 
 
 def first_pass(
@@ -211,156 +182,7 @@ def _alone(system: str) -> int:
 
 @functools.cache
 def _started(system: str, run_dir: str, folder: str, beam_size: int) -> Translate:
-    return SYSTEMS[system](run_dir, folder, beam_size)
-
-
-def _command(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """`translate.py`, started anew for each text."""
-    program = [sys.executable, "-m", "tf_transformer.commands.main", "translate"]
-    options = ["--run_dir", run_dir, "--beam_size", str(beam_size)]
-    options += ["--batch_size", str(BATCH), "--split", "none", "--keep", "[]"]
-
-    def translate(lines: Sequence[str]) -> list[str]:
-        text = "".join(f"{line}\n" for line in lines)
-        done = subprocess.run([*program, *options], input=text, stdout=-1, text=True, check=True)
-        return done.stdout.splitlines()
-
-    return translate
-
-
-def _translator(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """`Translator` in Python."""
-    from tf_transformer.inference.translator import Translator
-    from tf_transformer.machine.threads import use_one_thread_per_batch
-
-    use_one_thread_per_batch(THREADS)
-    translator = Translator.from_run(run_dir, beam_size=beam_size, batch_size=BATCH, **WHOLE)
-    return lambda lines: [prediction.text for prediction in translator(lines)]
-
-
-def _saved_model(run_dir: str, folder: str, beam_size: int, form: str = "saved_model") -> Translate:
-    """The export in a session; two threads of a client send batches of lines of similar length."""
-    os.environ |= {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": str(THREADS)}
-
-    from tf_transformer.export.run_in_session import SavedModel
-
-    model = SavedModel(f"{folder}/{form}")
-
-    def run(batch: Sequence[str]) -> list[bytes]:
-        text = [line.encode() for line in batch]
-        return list(model("serving_default", {"text": text})["translation"])
-
-    def translate(lines: Sequence[str]) -> list[str]:
-        order = sorted(range(len(lines)), key=lambda i: -len(lines[i]))
-        batches = [order[i : i + BATCH] for i in range(0, len(order), BATCH)]
-        result = [""] * len(lines)
-        with ThreadPoolExecutor(THREADS) as pool:
-            found = pool.map(run, [[lines[i] for i in batch] for batch in batches])
-            for batch, texts in zip(batches, found, strict=True):
-                for i, text in zip(batch, texts, strict=True):
-                    result[i] = text.decode()
-        return result
-
-    return translate
-
-
-def _compiled_saved_model(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """The export that XLA compiles."""
-    return _saved_model(run_dir, folder, beam_size, "saved_model_xla")
-
-
-def _student(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """The export of the student."""
-    return _saved_model(run_dir, folder, beam_size, "student")
-
-
-def _compiled_student(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """The export of the student that XLA compiles."""
-    return _saved_model(run_dir, folder, beam_size, "student_xla")
-
-
-def _two_workers(path: str, compute_type: str = "float32") -> Any:
-    """A CTranslate2 model that translates two batches at a time, one thread each."""
-    from tf_transformer.export.run_in_ctranslate2 import Model, load
-
-    model = Model(path)
-    threads = {"inter_threads": THREADS, "intra_threads": 1}
-    model.translator = load(path, "cpu", compute_type=compute_type, **threads)
-    return model
-
-
-def _ctranslate2(
-    run_dir: str, folder: str, beam_size: int, compute_type: str = "float32"
-) -> Translate:
-    """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
-    model = _two_workers(f"{folder}/ctranslate2", compute_type)
-    alpha = model.search["length_penalty"]
-
-    def translate(lines: Sequence[str]) -> list[str]:
-        sources = [model.source.divided(line) for line in lines]
-        found = model.translator.translate_batch(
-            sources,
-            beam_size=beam_size,
-            length_penalty=alpha,
-            max_batch_size=BATCH_TOKENS,
-            batch_type="tokens",
-        )
-        return [model.text(result.hypotheses[0]) for result in found]
-
-    return translate
-
-
-def _ctranslate2_int8(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """The same, quantized to int8."""
-    return _ctranslate2(run_dir, folder, beam_size, "int8")
-
-
-def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """`translate_file` with two workers; CTranslate2 reads the text and forms the batches."""
-    model = _two_workers(f"{folder}/ctranslate2")
-
-    def translate(lines: Sequence[str]) -> list[str]:
-        with tempfile.TemporaryDirectory() as files:
-            source, target = pathlib.Path(files, "source"), pathlib.Path(files, "target")
-            source.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-            model.translator.translate_file(
-                *(str(source), str(target)),
-                max_batch_size=BATCH_TOKENS,
-                batch_type="tokens",
-                beam_size=beam_size,
-                length_penalty=model.search["length_penalty"],
-                source_tokenize_fn=model.source.divided,
-                target_detokenize_fn=model.text,
-            )
-            return target.read_text("utf-8").splitlines()
-
-    return translate
-
-
-def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
-    """Hugging Face's MarianMTModel with the weights of a post-norm run."""
-    import torch
-
-    from benchmarks.translations.marian_run import translate_with
-    from tf_transformer.export.run_in_ctranslate2 import Model
-
-    torch.set_num_threads(THREADS)
-    model = Model(f"{folder}/ctranslate2")
-    return translate_with(f"{folder}/marian", model.source.processor, model.search, BATCH)
-
-
-SYSTEMS: dict[str, Callable[[str, str, int], Translate]] = {
-    "translate.py": _command,
-    "translator": _translator,
-    "savedmodel": _saved_model,
-    "savedmodel_xla": _compiled_saved_model,
-    "ctranslate2": _ctranslate2,
-    "ctranslate2_int8": _ctranslate2_int8,
-    "ctranslate2_file": _ctranslate2_file,
-    "marian": _marian,
-    "student": _student,
-    "student_xla": _compiled_student,
-}
+    return SYSTEMS[system].start(run_dir, f"{folder}/{system}", beam_size)
 
 
 if __name__ == "__main__":

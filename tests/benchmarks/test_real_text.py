@@ -61,8 +61,13 @@ def test_a_student_is_exported_and_measured_if_it_is_given(tmp_path, monkeypatch
         real_text.main("runs/x", *[str(text)] * 2, systems, student=student, output=str(output))
         found = json.loads(output.read_text())
         assert [row["system"] for row in found["measurements"]] == measured.split(",")
-        exported = [work["run_dir"] for place, work in calls if place.endswith("export_student")]
-        assert [pathlib.Path(path).name for path in exported] == ["small"] * bool(student)
+        assert [
+            (work["system"], pathlib.Path(work["run_dir"]).name, work.get("beam_size"))
+            for _, work in calls
+        ] == [
+            ("ctranslate2_int8", "x", 4),
+            *((name, "small", None) for name in real_text.STUDENT if student),
+        ]
 
 
 COSTS_OF_A_COMMAND = """

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from tf_transformer.commands import command_line, export, train
 from tf_transformer.commands import main as commands
+from tf_transformer.export import to_saved_model
 from tf_transformer.export.check import session
 from tf_transformer.machine import gpus
 from tf_transformer.run.folder import RunFolder
@@ -82,7 +83,7 @@ def test_an_export_computes_on_the_cpu(error, run, tmp_path, monkeypatch):
         return "summary"
 
     monkeypatch.setattr(tf.config, "set_visible_devices", hide)
-    monkeypatch.setattr(export, "_write_saved_model", write)
+    monkeypatch.setattr(to_saved_model, "write", write)
     export.main(str(run), str(tmp_path / "1"))
     assert calls == [([], "GPU"), "write"]
 

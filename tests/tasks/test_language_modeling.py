@@ -11,6 +11,7 @@ from tf_transformer import tasks
 from tf_transformer.commands import evaluate, export, train, translate
 from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
 from tf_transformer.errors import InputError
+from tf_transformer.export import check
 from tf_transformer.inference.text_generator import TextGenerator, TextScore
 from tf_transformer.losses.cross_entropy import CrossEntropy
 from tf_transformer.models.language_model import LanguageModel
@@ -209,7 +210,7 @@ def test_prompts_are_cut_for_predictions_and_not_for_scores(run, tmp_path, capsy
 @pytest.mark.slow
 def test_the_export_answers_in_a_session_as_the_run(run, tmp_path, monkeypatch):
     """The command compares all signatures in a fresh process."""
-    monkeypatch.setattr(export, "ODD_SENTENCES", ["", "  ", "\U0001f44d שלום", "tom is " * 4])
+    monkeypatch.setattr(check, "ODD_SENTENCES", ["", "  ", "\U0001f44d שלום", "tom is " * 4])
     export.main(str(run), str(tmp_path / "1"))
     metadata = json.loads((tmp_path / "1" / "assets.extra" / "metadata.json").read_text())
     assert metadata["task"] == "language_modeling"

@@ -16,13 +16,21 @@ from tf_transformer.export.warm_up import signature_inputs
 from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor, SignatureCase
 from tf_transformer.machine.gpus import WITHOUT_GPUS
+from tf_transformer.run.run import Run
 
+# The check reads these beside samples from the validation examples.
+ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.05}
 # Largest fraction of sentences with different answers. Rounding also decides near ties, which are
 # frequent in sampling.
 MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5, "int8": 0.0}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0, "int8": 1.0}
+
+
+def sentences_of(run: Run) -> list[str]:
+    """The sentences that checks of an export translate."""
+    return run.folder.load_samples() + ODD_SENTENCES
 
 
 class Request(NamedTuple):

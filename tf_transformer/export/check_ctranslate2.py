@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,8 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_transformer.config import Quantization
+from tf_transformer.export import to_ctranslate2
+from tf_transformer.export.check import sentences_of
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
+from tf_transformer.run.run import Run
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
 # differs. All further types round the weights.
@@ -27,6 +31,19 @@ SCORE_TOLERANCE = {
 # model with little training has many near ties.
 MAX_DIFFERENT = 0.5
 PROCESSOR = pathlib.Path("/proc/cpuinfo")  # of Linux; other systems have no such file
+
+
+def write_checked(
+    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
+) -> str:
+    """Writes and checks the folder of a run's translator; returns a summary."""
+    sentences = sentences_of(run)
+    # Rounded weights change scores. The same weights in float32 show first that the rest is right.
+    for stored in dict.fromkeys(("float32", quantization)):
+        shutil.rmtree(folder, ignore_errors=True)
+        to_ctranslate2.write(translator, folder, stored)
+        summary = check(folder, translator, sentences, stored)
+    return "; ".join([summary, *to_ctranslate2.notes(translator.config), *notes(quantization)])
 
 
 def check(

@@ -43,16 +43,9 @@ class Consistency(CrossEntropy):
         """The weights of the terms of the loss."""
         raise NotImplementedError
 
-    def losses(
-        self,
-        model: keras.Model,
-        inputs: Any,
-        labels: KerasTensor,
-        training: bool,
-        links: KerasTensor | None = None,
+    def _of_training(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, links: KerasTensor | None
     ) -> TokenLosses:
-        if not training:
-            return super().losses(model, inputs, labels, training)
         labels = ops.reshape(ops.cast(labels, "int32"), (-1,))  # (N,), N = B·T
         (p, matrix), (q, _) = (
             model.factors(flatten_positions(model.run(noisy, training=True).states))

@@ -112,11 +112,21 @@ class CrossEntropy:
 
         A model has `run(inputs, training).states`, float (B, T, D), and `factors`. It reads inputs,
         int tensors (B, S) and (B, T) or one of them, and predicts labels (B, T); 0 = padding, which
-        does not count.
+        does not count. Outside training, the loss is the cross-entropy of each subclass, too.
         """
-        inputs = self.noisy(inputs) if training else inputs
-        states = model.run(inputs, training=training).states
-        rows, matrix = model.factors(states)
+        if training:
+            return self._of_training(model, inputs, labels, links)
+        return self._plain(model, inputs, labels, training=False)
+
+    def _of_training(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, links: KerasTensor | None
+    ) -> TokenLosses:
+        return self._plain(model, self.noisy(inputs), labels, training=True)
+
+    def _plain(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, training: bool
+    ) -> TokenLosses:
+        rows, matrix = model.factors(model.run(inputs, training=training).states)
         return token_losses(labels, rows, matrix, self.label_smoothing)
 
     def noisy(self, inputs: Any) -> Any:

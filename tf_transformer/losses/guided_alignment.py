@@ -43,17 +43,12 @@ class GuidedAlignment(CrossEntropy):
         super().__init__(label_smoothing, word_dropout)
         self.weight, self.layer, self.head = weight, layer, head
 
-    def losses(
-        self,
-        model: keras.Model,
-        inputs: Any,
-        labels: KerasTensor,
-        training: bool,
-        links: KerasTensor | None = None,
+    def _of_training(
+        self, model: keras.Model, inputs: Any, labels: KerasTensor, links: KerasTensor | None
     ) -> TokenLosses:
-        if not training or links is None:
-            return super().losses(model, inputs, labels, training)
-        output = model.run(self.noisy(inputs), training=training)
+        if links is None:
+            return super()._of_training(model, inputs, labels, links)
+        output = model.run(self.noisy(inputs), training=True)
         rows, matrix = model.factors(output.states)
         losses = token_losses(labels, rows, matrix, self.label_smoothing)
         attention = of_head(output.cross_attention[self.layer], self.head)
