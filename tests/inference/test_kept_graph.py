@@ -1,5 +1,6 @@
 """The repair of spans that a model lost, changed or repeated."""
 
+import itertools
 import random
 import re
 from collections import Counter
@@ -19,7 +20,7 @@ from tf_transformer.inference.text_predictor import TextPredictor
 from tf_transformer.inference.translator import Translation, Translator
 from tf_transformer.models.ensemble import Ensemble
 from tf_transformer.text.elements import is_well_formed
-from tf_transformer.text.kept_spans import spans, without_spans
+from tf_transformer.text.kept_spans import TAG, spans, without_spans
 from tf_transformer.text.sequences import shift_right
 
 KEPT = KeptSpans(["common"])
@@ -232,11 +233,36 @@ def tags_parse(text):
     return True
 
 
+def spaces_between_tags(text):
+    """The white space between tags that have nothing else between them, by these two tags."""
+    counts, found = Counter(), {}
+    numbered = [(counts.update([tag[0]]), tag, counts[tag[0]]) for tag in re.finditer(TAG, text)]
+    for (_, one, number), (_, other, next_number) in itertools.pairwise(numbered):
+        if not (between := text[one.end() : other.start()]).strip():
+            found[one[0], number, other[0], next_number] = between
+    return found
+
+
+def test_tags_that_touch_each_other_have_the_spaces_of_the_source():
+    rng, draws = random.Random(0), np.random.default_rng(0)
+    compared = 0
+    for _ in range(300):
+        source = "".join(part + rng.choice(["", "", " ", "\n "]) for part in tree(rng, 2))
+        words = rng.choices(["A", "Bc", "D.", "E!"], k=rng.randrange(1, 6))
+        result = repair(source, " ".join(words), rng=draws)
+        wanted, found = map(spaces_between_tags, (source, result))
+        both = wanted.keys() & found.keys()
+        assert {key: found[key] for key in both} == {key: wanted[key] for key in both}, result
+        compared += len(both)
+    assert compared > 300
+
+
 KEPT_TEXTS = [
     *("Please visit https://example.org/a?b=c for more.", "Write to tom@example.org today."),
     *("Hello {name}, you have %(count)d new messages.", "The <b>red</b> house is <i>old</i>."),
     *("I love you 🙂 and you 👍🏽.", "It weighs 1,000.5 kg.", "CLICK {button} NOW!", "{a}"),
     *("{0, plural, one {# file} other {# files}} deleted.", "<b>", "🙂", "  %s  "),
+    "<i>one.</i><b>two.</b>  <b><i>six</i></b>",
 ]
 PLAIN_TEXTS = ["twenty-one", "", "a big house", "IT IS RAINING"]
 
@@ -398,6 +424,8 @@ def test_divided_texts_keep_their_spans_in_python_and_in_an_export(run, tmp_path
             wanted, counts = Counter(spans(text)), Counter(spans(prediction.text))
             assert {span: counts[span] for span in wanted} == wanted, (text, prediction)
             assert tags_parse(prediction.text) or not tags_parse(text)
+            wanted, found = map(spaces_between_tags, (text, prediction.text))
+            assert all(wanted[key] == found[key] for key in wanted.keys() & found.keys())
     assert max(row[0].parts for row in n_best) > 3
     translator.save(str(tmp_path / "1"))
     loaded = tf.saved_model.load(str(tmp_path / "1"))

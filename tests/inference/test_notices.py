@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from tf_transformer.commands.notice_report import REPORTED
 from tf_transformer.inference.notices import Notice, in_order
-from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
+from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, may_show, names_of
+from tf_transformer.inference.text_graph import STRINGS, Traced
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.faults import scripts_of
 from tf_transformer.text.graph_tokenizer import as_strings
@@ -83,6 +84,34 @@ ANY = st.lists(
     st.sampled_from(UNITS) | st.characters(exclude_characters="\0", exclude_categories=["Cs"]),
     max_size=14,
 )
+
+
+MAY_SHOW = Traced(lambda *sides: may_show(sides[0], sides[1][:, None]), STRINGS, STRINGS)
+KNOWN = Traced(NOTICES, STRINGS, STRINGS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(ANY.map("".join), ANY.map("".join))
+def test_the_test_for_all_notices_misses_none(text, translation):
+    pair = as_strings([text]), as_strings([translation])
+    assert MAY_SHOW(*pair) or not tf.reduce_any(KNOWN(*pair))
+
+
+@pytest.mark.parametrize(
+    ("text", "translation"),
+    [
+        *(("one\ntwo", "eins"), ("one house", "ein дом Haus"), ("one", ""), ("1998", "1989")),
+        *(("one", "eins eins eins"), ("one and two", "one and two"), ("one " * 9, "eins")),
+        ("a house", "hahahahahahaha Haus"),
+    ],
+)
+def test_the_test_for_all_notices_finds_each(text, translation):
+    """One pair with a notice among others without."""
+    texts, translations = (["Here it is.", x, "We go."] for x in (text, translation))
+    translations[0], translations[2] = "Da ist es.", "Wir gehen."
+    usual = as_strings(texts[::2]), as_strings(translations[::2])
+    assert MAY_SHOW(as_strings(texts), as_strings(translations))
+    assert not MAY_SHOW(*usual)
 
 
 @pytest.mark.slow

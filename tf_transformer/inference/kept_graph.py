@@ -12,7 +12,7 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.inference.kept_places import Drawn, Located, matches, place
+from tf_transformer.inference.kept_places import Drawn, Located, matches, place, with_own_spaces
 from tf_transformer.inference.text_graph import IDS, NUMBERS, STRINGS, Traced, lengths_of
 from tf_transformer.losses.guided_alignment import of_head
 from tf_transformer.machine.keras_settings import own_settings
@@ -20,9 +20,11 @@ from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.elements import is_paired, is_well_formed
 from tf_transformer.text.graph_tokenizer import valid
 from tf_transformer.text.kept_spans import CLOSING, REPLACEMENT, WITHOUT_SPAN, pattern_of
+from tf_transformer.text.normalization import WHITE_SPACE
 from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
 
+_TOUCHING = f"(?s).*>{WHITE_SPACE}*<[A-Za-z/].*"  # a text in which two tags may touch each other
 # Above these, the spans stand before the translation: memory and time to place them are quadratic.
 MOST_SPANS, MOST_BYTES = 500, 2**14  # spans of a text and its translation, bytes of the text
 
@@ -109,7 +111,9 @@ class KeptSpans:
 
         def check() -> tf.Tensor:
             given = self.joined_spans(tf.gather_nd(outputs, places))
-            wrong = tf.boolean_mask(places, tf.not_equal(tf.gather(wanted, places[:, 0]), given))
+            touching = tf.strings.regex_full_match(tf.gather(text, places[:, 0]), _TOUCHING)
+            is_wrong = tf.not_equal(tf.gather(wanted, places[:, 0]), given) | touching
+            wrong = tf.boolean_mask(places, is_wrong)
             return tf.cond(tf.size(wrong) > 0, lambda: replace(wrong), lambda: outputs)
 
         def replace(wrong: tf.Tensor) -> tf.Tensor:
@@ -224,11 +228,17 @@ class KeptSpans:
         def in_order() -> tf.Tensor:
             return _with_spaces(tf.concat([apart[None], wanted.spans, texts], 0))
 
-        return tf.cond(
+        def own_spaces(output: tf.Tensor) -> tf.Tensor:
+            spaced = with_own_spaces(source, wanted, output, self.locate(output))
+            return tf.cond(is_right(spaced), lambda: spaced, lambda: output)
+
+        is_small = _is_small(source, wanted, given)
+        result = tf.cond(
             holds(wanted.spans, given.spans),
             lambda: drawn.output,
-            lambda: tf.cond(_is_small(source, wanted, given), repaired, in_order),
+            lambda: tf.cond(is_small, repaired, in_order),
         )
+        return tf.cond(is_small, lambda: own_spaces(result), lambda: result)
 
     def _repair_alone(self, text: tf.Tensor, outputs: tf.Tensor) -> tf.Tensor:
         """Repairs the outputs (R,) for strings (R,), whose spans are all there."""

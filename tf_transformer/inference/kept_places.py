@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from tf_transformer.text.elements import is_well_formed, openings
 from tf_transformer.text.kept_spans import CLOSING, TAG
+from tf_transformer.text.normalization import WHITE_SPACE
 
 ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
 OF_MARKS = 0.25  # the weight of a mark beside a word, when the first word of a content is chosen
@@ -86,6 +87,33 @@ def place(
     spans = _spaced(wanted.spans, had_space, output, at, stop)
     spans = tf.where(is_there, wanted.spans, spans)
     return _joined(drawn.output, removed, tf.gather(at, order), tf.gather(spans, order))
+
+
+def with_own_spaces(
+    source: tf.Tensor, wanted: Located, output: tf.Tensor, given: Located
+) -> tf.Tensor:
+    """The output with the white space of the source between tags: string scalar.
+
+    Two tags have it that touch each other in both, or have nothing but white space between them.
+    """
+    equal = matches(given.spans, wanted.spans)  # (M, K)
+    is_tag = tf.strings.regex_full_match(given.spans, TAG)[:, None]
+    place = tf.reduce_max(tf.where(equal & is_tag, tf.range(tf.size(wanted.spans)), -2), axis=1)
+    before, after = tf.pad(place, [[1, 0]], constant_values=-2), tf.pad(place, [[0, 1]])  # (M + 1,)
+    follows = (before >= 0) & (after == before + 1)
+    own = _between(output, given)
+    there = tf.gather(_between(source, wanted), tf.maximum(before + 1, 0))
+    is_blank = tf.strings.regex_full_match(tf.stack([own, there]), f"{WHITE_SPACE}*")
+    texts = tf.where(follows & tf.reduce_all(is_blank, axis=0), there, own)
+    parts = tf.stack([texts, tf.concat([given.spans, [""]], 0)], axis=1)
+    return tf.strings.reduce_join(parts)
+
+
+def _between(text: tf.Tensor, located: Located) -> tf.Tensor:
+    """The parts of a string before, between and behind its spans (K,): string (K + 1,)."""
+    starts = tf.pad(located.stops, [[1, 0]])
+    stops = tf.concat([located.starts, [tf.strings.length(text)]], 0)
+    return tf.strings.substr(tf.repeat(text[None], tf.size(starts)), starts, stops - starts)
 
 
 def matches(wanted: tf.Tensor, given: tf.Tensor) -> tf.Tensor:

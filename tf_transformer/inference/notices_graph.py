@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import tensorflow as tf
 
+from tf_transformer.decoding import NEG_INF
 from tf_transformer.inference.notices import Notice
 from tf_transformer.inference.text_graph import STRINGS
 from tf_transformer.text import faults
@@ -21,6 +22,7 @@ RARE = (
     *(Notice.SCRIPT, Notice.NUMBERS),
 )
 OF_PAIRS = (*RARE, Notice.LOOP, Notice.UNTRANSLATED, Notice.LENGTH_RATIO)
+OF_SEARCH = (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT)
 _LATIN = [*range(0x250), *range(0x1E00, 0x1F00), *range(0x2000, 0x2300)]  # with marks and symbols
 
 
@@ -42,16 +44,57 @@ class PairNotices:
         self._scripts = scripts
         # One operation of other graphs: TensorFlow runs a small function in one thread, in a
         # fraction of the time that as many operations between threads take.
-        self._of_rows = tf.function(
-            self._shown,
-            input_signature=[STRINGS, STRINGS],
-            autograph=False,
-            experimental_attributes={"_noinline": True},
-        )
+        options = {"autograph": False, "experimental_attributes": {"_noinline": True}}
+        self._of_rows = tf.function(self._shown, input_signature=[STRINGS, STRINGS], **options)
+        self.warnings = tf.function(self._names, **options)
 
     def __call__(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         """For strings (B,) and (B,), valid UTF-8 without NUL: bool (B, K), K as in `OF_PAIRS`."""
         return self._of_rows(text, translation)
+
+    def of_all(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """The same for strings (B,) and their predictions (B, N): bool (B, N, K)."""
+        shape = tf.shape(predictions)
+        texts = tf.broadcast_to(text[:, None], shape)
+        shown = self(*(tf.reshape(side, [-1]) for side in (texts, predictions)))
+        return tf.reshape(shown, tf.concat([shape, [len(OF_PAIRS)]], axis=0))
+
+    def _names(
+        self,
+        text: tf.Tensor,
+        predictions: tf.Tensor,
+        of_search: tf.Tensor,
+        unseen: tf.Tensor,
+        scores: tf.Tensor,
+        text_of: tf.Tensor | None,
+    ) -> tf.Tensor:
+        """The output `warnings`, string (B, N): the names of the notices of texts.
+
+        Most texts have none, and one cheap test for all texts of a batch finds that.
+
+        Args:
+            text: the parts of texts without tags, string (P,); see `text_of`.
+            predictions: those of the parts, string (P, N), or the best of each, (P, 1).
+            of_search: which of `OF_SEARCH` the parts have, bool (P, K).
+            unseen: the unseen words of the texts, string (B,).
+            scores: those of the texts' predictions, float32 (B, N). Empty places have no warnings.
+            text_of: index of the text of each part, int64 (P,); None: the texts are whole.
+        """
+        is_unseen = tf.not_equal(unseen, "")
+        may_have = may_show(text, predictions) | tf.reduce_any(of_search) | tf.reduce_any(is_unseen)
+
+        def names() -> tf.Tensor:
+            of_pairs = self.of_all(text, predictions)
+            every = tf.ones_like(of_pairs[..., :1])
+            shown = tf.concat([of_search[:, None] & every, of_pairs], axis=2)
+            if text_of is not None:
+                shown = tf.math.segment_max(tf.cast(shown, tf.int32), text_of) > 0
+            has_unseen = is_unseen[:, None, None] & tf.ones_like(shown[..., :1])
+            shown = tf.concat([shown, has_unseen], axis=2)
+            names = names_of(shown, (*OF_SEARCH, *OF_PAIRS, Notice.UNSEEN))
+            return tf.where(scores > NEG_INF, tf.strings.strip(names), "")
+
+        return tf.cond(may_have, faults.apart(names), lambda: tf.fill(tf.shape(scores), ""))
 
     def _shown(self, text: tf.Tensor, translation: tf.Tensor) -> tf.Tensor:
         pairs = faults.Pairs.of(text, translation)
@@ -78,6 +121,16 @@ class PairNotices:
                 faults.has_other_numbers(pairs) & is_text,
             ]
         )
+
+
+def may_show(text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+    """Whether texts (B,) and predictions (B, N) may have one of `OF_PAIRS`: bool scalar."""
+    pairs = faults.Pairs.of(text, tf.reshape(predictions, [-1]))
+    is_usual = tf.strings.regex_full_match(pairs.strings, _ordinary_text())
+    is_usual &= ~faults.may_stutter(pairs.strings)
+    may_repeat = pairs.repeated >= faults.FEWEST_REPEATED
+    differ = tf.reduce_any(faults.differ_in_size(text[:, None], predictions))
+    return ~tf.reduce_all(is_usual) | may_repeat | differ
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from tf_transformer.decoding.step_logits import transposed, with_transposed
 from tf_transformer.inference import micro_batches, text_graph
 from tf_transformer.inference.inputs import WITH_INPUTS
 from tf_transformer.inference.micro_batches import ParallelSearch, SearchIds
-from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS, Notice
+from tf_transformer.inference.notices import UNSEEN_WORDS, WARNINGS
 from tf_transformer.inference.notices_graph import OF_PAIRS, PairNotices, names_of
 from tf_transformer.inference.search import Score, Search, penalty_of, score_pairs
 from tf_transformer.inference.search_texts import Prepared, SearchTexts
@@ -29,8 +29,6 @@ from tf_transformer.text.seen_words import UnseenWords
 from tf_transformer.text.special_ids import EOS_ID, PAD_ID
 
 TABLE = tf.TensorSpec((None, None), tf.string)
-SHOWN = (Notice.CUT, Notice.LENGTH_LIMIT, Notice.LONG_INPUT, *OF_PAIRS)
-"""The notices of the flag `warnings` that `SearchGraph` computes, in its order."""
 
 
 class Predictions(NamedTuple):
@@ -82,7 +80,7 @@ class SearchGraph(SearchTexts):
         scripts = scripts_of(codec["target"].text_pieces) if translates else []
         self.pair_notices = PairNotices(scripts)
         self._warnings = text_graph.Traced(
-            lambda *pairs: names_of(self.pairs_show(*pairs), OF_PAIRS), text_graph.STRINGS, TABLE
+            lambda *pairs: names_of(self._pairs_show(*pairs), OF_PAIRS), text_graph.STRINGS, TABLE
         )
         has_words = translates and codec.seen_words
         self._unseen_words = None
@@ -158,16 +156,14 @@ class SearchGraph(SearchTexts):
         return tuple(name for name, exists in names.items() if exists)
 
     def warnings(self, text: tf.Tensor, predictions: tf.Tensor) -> list[tf.Tensor]:
-        """The names of `pairs_show` as one tensor, string (B, N), if the graph translates."""
+        """The names of `PairNotices`, string (B, N), if the graph translates."""
         return [self._warnings(text, predictions)] if self._translates else []
 
-    def pairs_show(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-        """`PairNotices` for clean strings (B,) and predictions (B, N): bool (B, N, K)."""
-        _, rest = self.codec["source"].split_tag(text)
-        shape = tf.shape(predictions)
-        texts = tf.broadcast_to(rest[:, None], shape)
-        rows = (tf.reshape(side, [-1]) for side in (texts, predictions))
-        return tf.reshape(self.pair_notices(*rows), tf.concat([shape, [len(OF_PAIRS)]], axis=0))
+    def _pairs_show(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        return self.pair_notices.of_all(self._untagged(text), predictions)
+
+    def _untagged(self, text: tf.Tensor) -> tf.Tensor:
+        return self.codec["source"].split_tag(text)[1]
 
     def strings_of_copies(self, copies: tf.Tensor) -> list[tf.Tensor]:
         """`Predictions.strings` for strings (B,) that are their own predictions, (B, 1) each."""
@@ -260,17 +256,15 @@ class SearchGraph(SearchTexts):
             text, *others = equally_many("expected one string for each text.", text, *given)
             given = tuple(others)
         unseen = self.unseen_words(text)
-        if self.config.split == "none":
-            texts, scores, strings, flags = self._predict_whole(search, count, text, *given)
-        else:
-            parts, (text_of_parts, *given_parts) = self.divide(text, *given)
-            texts, scores, strings, flags = self._predict_whole(
-                search, count, text_of_parts, *given_parts
-            )
-            texts, scores, *joined = self.rejoin(parts, texts, scores, *strings.values())
-            strings = dict(zip(strings, joined, strict=True))
-            if WARNINGS in flags:
-                flags[WARNINGS] = flags[WARNINGS][:, :1]  # of the best predictions
+        parts, columns = None, [text, *given]
+        if self.config.split != "none":
+            parts, columns = self.divide(*columns)
+        inputs, at_limit, (texts, scores, *more) = self._predict_whole(search, count, *columns)
+        flags = {"cut": inputs.cut, "truncated": inputs.cut | at_limit}
+        shown, text_of = texts, None
+        if parts:
+            shown, text_of = texts[:, :1], parts.text_of  # the best predictions tell of all
+            texts, scores, *more = self.rejoin(parts, texts, scores, *more)
             flags = {
                 name: tf.math.segment_max(tf.cast(flag, tf.int32), parts.text_of) > 0
                 for name, flag in flags.items()
@@ -278,17 +272,24 @@ class SearchGraph(SearchTexts):
             flags["parts"] = parts.counts
         if self._unseen_words:
             flags[UNSEEN_WORDS] = unseen
-        if WARNINGS in flags:
-            shown = flags.pop(WARNINGS)
-            is_unseen = tf.not_equal(unseen, "")[:, None, None] & tf.ones_like(shown[..., :1])
-            names = names_of(tf.concat([shown, is_unseen], axis=2), (*SHOWN, Notice.UNSEEN))
-            strings[WARNINGS] = tf.where(scores > NEG_INF, tf.strings.strip(names), "")
+        strings = dict(zip(self.strings, more, strict=False))
+        if self._translates:  # once, and not for each micro-batch
+            is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
+            of_search = tf.stack([inputs.cut, at_limit, is_long], axis=1)
+            pairs = self._untagged(inputs.text), shown
+            strings[WARNINGS] = self.pair_notices.warnings(
+                *pairs, of_search, unseen, scores, text_of
+            )
         return texts, scores, strings, flags
 
     def _predict_whole(
         self, search: SearchIds, count: int, text: tf.Tensor, *given: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, text_graph.Outputs, text_graph.Outputs]:
-        """`_predict` of texts that are not divided; the flag `warnings` is (B, N, K)."""
+    ) -> tuple[Prepared, tf.Tensor, list[tf.Tensor]]:
+        """`_predict` of texts (B,) that are not divided, without warnings.
+
+        The results are the texts as they are read; which of them reached the limit of their length,
+        bool (B,); and their predictions (B, N), with scores and more strings.
+        """
         inputs = self.read(text, *given)
 
         def run(rows: tf.Tensor) -> tuple[tf.Tensor, ...]:
@@ -316,14 +317,7 @@ class SearchGraph(SearchTexts):
         texts, scores, *strings, at_limit = micro_batches.run_in_micro_batches(
             run, inputs.lengths, max_rows, nothing, inputs.apart if given else None
         )
-        flags = {"cut": inputs.cut, "truncated": tf.logical_or(inputs.cut, at_limit)}
-        if self._translates:  # once, and not for each micro-batch
-            is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
-            of_inputs = tf.stack([inputs.cut, at_limit, is_long], axis=1)[:, None]
-            of_inputs = tf.tile(of_inputs, [1, count, 1])
-            of_pairs = self.pairs_show(inputs.text, texts)
-            flags[WARNINGS] = tf.concat([of_inputs, of_pairs], axis=2)
-        return texts, scores, dict(zip(self.strings, strings, strict=False)), flags
+        return inputs, at_limit, [texts, scores, *strings]
 
     def unseen_words(self, text: tf.Tensor) -> tf.Tensor:
         """The `UnseenWords` of strings (R,), without tags and kept spans: string (R,).

@@ -22,6 +22,7 @@ _MAY_STUTTER = (
     rf"(?s).*(?:[^{_SPACES}]{{18}}|(?:[{_VOWELS}][^{_SPACES}]){{5}}[{_VOWELS}]"
     rf"|[^{_SPACES}{_VOWELS}]{{12}}).*"
 )
+FEWEST_REPEATED = 2  # words of texts and translations, of which one repeats a phrase or the other
 _FEWEST_COPIED = 3  # words: shorter copies are often names
 _COPIED = 0.8  # share of the words of a translation that a text has
 _BETWEEN_DIGITS = ".,:'’\u00a0\u202f"
@@ -77,18 +78,23 @@ def has_loop(pairs: Pairs) -> tf.Tensor:
         <tf.Tensor: shape=(2,), dtype=bool, numpy=array([ True, False])>
     """
     rows = tf.size(pairs.strings)
-    may_have = tf.strings.regex_full_match(pairs.strings, _MAY_STUTTER)
+    stutters = may_stutter(pairs.strings)
 
     def of_characters() -> tf.Tensor:
-        characters = tf.strings.unicode_decode(tf.where(may_have, pairs.strings, ""), "UTF-8")
+        characters = tf.strings.unicode_decode(tf.where(stutters, pairs.strings, ""), "UTF-8")
         columns = characters.flat_values, characters.value_rowids()
         return _has_run(*columns, rows, _LOOP_OF_CHARACTERS)
 
     def of_words() -> tf.Tensor:
         return _has_run(pairs.ids, pairs.row, rows, _LOOP_OF_WORDS)
 
-    of_phrases = pairs.if_any(pairs.repeated > 1, of_words)
-    return of_phrases | pairs.if_any(tf.reduce_any(may_have), of_characters)
+    of_phrases = pairs.if_any(pairs.repeated >= FEWEST_REPEATED, of_words)
+    return of_phrases | pairs.if_any(tf.reduce_any(stutters), of_characters)
+
+
+def may_stutter(strings: tf.Tensor) -> tf.Tensor:
+    """Which strings (R,) may repeat a few characters in a row, by a cheap test: bool (R,)."""
+    return tf.strings.regex_full_match(strings, _MAY_STUTTER)
 
 
 def _has_run(
@@ -246,8 +252,13 @@ def is_out_of_proportion(pairs: Pairs) -> tf.Tensor:
         >>> is_out_of_proportion(Pairs.of(["Where is the station?"], ["Wo?"])).numpy().tolist()
         [True]
     """
-    sizes = tf.reshape(tf.strings.length(pairs.strings), (2, -1))
-    return tf.reduce_max(sizes, 0) > _FACTOR * tf.reduce_min(sizes, 0) + _SLACK
+    return differ_in_size(*tf.unstack(tf.reshape(pairs.strings, (2, -1))))
+
+
+def differ_in_size(one: tf.Tensor, other: tf.Tensor) -> tf.Tensor:
+    """`is_out_of_proportion` for strings of shapes that fit together."""
+    sizes = tf.strings.length(one), tf.strings.length(other)
+    return tf.maximum(*sizes) > _FACTOR * tf.minimum(*sizes) + _SLACK
 
 
 def _common(ids: tf.Tensor, row: tf.Tensor, rows: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
