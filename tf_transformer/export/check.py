@@ -1,6 +1,7 @@
 """Runs a SavedModel as a server does, and compares it with the predictor that was exported."""
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -11,12 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO, Any, NamedTuple
 
+from tf_transformer.config.decode import REQUIRED
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export.warm_up import signature_inputs
 from tf_transformer.inference.dtypes import dtype_of
 from tf_transformer.inference.predictor import Predictor, SignatureCase
 from tf_transformer.machine.gpus import WITHOUT_GPUS
 from tf_transformer.run.run import Run
+from tf_transformer.text.target_tag import split_tag
 
 # The check reads these beside samples from the validation examples.
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
@@ -31,6 +34,15 @@ MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0, "int8": 1.0}
 def sentences_of(run: Run) -> list[str]:
     """The sentences that checks of an export translate."""
     return run.folder.load_samples() + ODD_SENTENCES
+
+
+def with_languages(sentences: Sequence[str], predictor: Predictor) -> list[str]:
+    """The sentences, each with one of the languages in turn if the predictor needs one."""
+    if predictor.config.target_tag != REQUIRED:
+        return list(sentences)
+    tags = predictor.codec["source"].tags
+    pairs = zip(sentences, itertools.cycle(sorted(tags)), strict=False)
+    return [text if split_tag(text, tags)[0] else f"{tag} {text}" for text, tag in pairs]
 
 
 class Request(NamedTuple):

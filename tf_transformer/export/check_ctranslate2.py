@@ -1,6 +1,5 @@
 """Compares a CTranslate2 folder with the translator from which it was exported."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -13,13 +12,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from tf_transformer.config import Quantization
-from tf_transformer.config.decode import REQUIRED
 from tf_transformer.export import to_ctranslate2
-from tf_transformer.export.check import sentences_of
+from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
-from tf_transformer.text.target_tag import split_tag
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
 # differs. All further types round the weights.
@@ -40,7 +37,7 @@ def write_checked(
     run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
-    sentences = sentences_of(run)
+    sentences = with_languages(sentences_of(run), translator)
     # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
@@ -57,15 +54,9 @@ def check(
 ) -> str:
     """Runs a folder in a fresh process, compares it with the translator, and returns a summary.
 
-    Sentences without a language that the translator needs get one in turn.
-
     Raises a `RuntimeError` when the scores of the translator's translations differ by more than the
     tolerance of the weights' dtype, the quantization, or when most translations differ.
     """
-    if translator.config.target_tag == REQUIRED:
-        tags = translator.codec["source"].tags
-        pairs = zip(sentences, itertools.cycle(sorted(tags)), strict=False)
-        sentences = [x if split_tag(x, tags)[0] else f"{tag} {x}" for x, tag in pairs]
     texts = [one_line(translation.text) for translation in translator(sentences)]
     others = [one_line(row["translation"]) for row in run(folder, sentences)]
     scores = [pair.score for pair in translator.score(sentences, texts)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from tf_transformer.config import Quantization
 from tf_transformer.export import metadata, to_litert
-from tf_transformer.export.check import sentences_of
+from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -26,7 +26,8 @@ def write_checked(
     """Writes and checks the folder of a run's translator; returns a summary."""
     to_litert.write(translator, folder, quantization)
     to_litert.write_facts(folder, metadata.describe(run, translator))
-    summary = check(folder, translator, sentences_of(run), quantization)
+    sentences = with_languages(sentences_of(run), translator)
+    summary = check(folder, translator, sentences, quantization)
     return f"{summary}; {(folder / to_litert.FILE).stat().st_size / 1e6:.1f} MB"
 
 

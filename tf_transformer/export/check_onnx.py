@@ -14,7 +14,7 @@ import tensorflow as tf
 from tf_transformer.config import Quantization
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export import metadata, to_onnx
-from tf_transformer.export.check import sentences_of
+from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT, as_lines
 from tf_transformer.export.check_int8 import Agreement, require
 from tf_transformer.files.writing import one_line
@@ -33,7 +33,8 @@ def write_checked(
     run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
-    facts, sentences = metadata.describe(run, translator), sentences_of(run)
+    facts = metadata.describe(run, translator)
+    sentences = with_languages(sentences_of(run), translator)
     for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
         shutil.rmtree(folder, ignore_errors=True)
         to_onnx.write(translator, folder, stored, facts)

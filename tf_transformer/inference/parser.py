@@ -85,7 +85,9 @@ class Parser(TextPredictor):
     def search(self, config: DecodeConfig, static_shapes: bool = False) -> Search:
         """The search for a configuration, among valid trees if `grammar` is set."""
         grammar = TreeGrammar(self.actions) if self.own_options["grammar"] else None
-        return Search(self.model, config, self.excluded_ids, static_shapes, grammar)
+        return Search(
+            self.model, config, self.excluded_ids, static_shapes=static_shapes, grammar=grammar
+        )
 
     def _pairs(self, call: Call) -> tuple[list[np.ndarray], list[np.ndarray], list[bool]]:
         """Ids of sentences, and ids of the actions of trees; Python code reads the trees."""
