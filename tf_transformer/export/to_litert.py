@@ -69,8 +69,8 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
 
 def options_of(translator: "Translator") -> dict[str, Any]:
     """The options of the search and of its task."""
-    own = {"max_source_length": translator.max_source_length}
-    return asdict(translator.config) | translator.own_options | own
+    own = {**translator.own_options, "max_source_length": translator.max_source_length}
+    return asdict(translator.config) | own
 
 
 def write_facts(folder: pathlib.Path, facts: Mapping[str, Any]) -> None:
