@@ -67,7 +67,6 @@ class Search:
     config: DecodeConfig
     excluded: tuple[int, ...] = ()  # ids that no translation contains, besides padding and start
     static_shapes: bool = False  # whether tensors keep their shapes between steps, as in XLA
-    grows: bool = True  # whether a static cache has room for few steps at first
     # Rules for the tokens that may follow a token. Its method `facts` takes sources (B, S) and
     # limits (B,), and returns the facts of each sentence. None: no rules.
     grammar: Any = None
@@ -76,6 +75,7 @@ class Search:
     # The fewest source tokens, with the end token, that are searched. 2: an empty text has an empty
     # translation. 1: an empty prompt has continuations.
     shortest_source: int = 2
+    grows: bool = True  # whether a static cache has room for few steps at first
 
     @own_settings()
     def __call__(
