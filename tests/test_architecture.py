@@ -43,7 +43,6 @@ KERAS_ONLY = {
 PROGRAMS = {
     "export/run_in_session.py": {"tf_transformer", "keras"},
     "export/run_in_ctranslate2.py": {"tf_transformer", "keras", "tensorflow"},
-    "export/run_in_onnx.py": {"tf_transformer", "keras", "tensorflow"},
 }
 
 
@@ -245,10 +244,10 @@ ALLOWED = {
     "files/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
     "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
-    "export/run_in_onnx.py": {"stdin", "read_text"},
-    "export/run_in_litert.py": {"stdin", "open", "read_text"},
+    "export/run_in_onnx.py": {"open"},
+    "export/run_in_litert.py": {"stdin", "open"},
+    "export/standalone_model.py": {"stdin", "open", "read_text"},
     "export/litert_file.py": {"stdin"},  # the work that its caller gives
-    "export/to_litert.py": {"read_text"},  # metadata.json
     "export/serving/client_rest.py": {"stdin"},
     "export/check_ctranslate2.py": {"read_text"},  # the processor's instructions
     "export/check.py": {"stdin"},  # of the process that it starts

@@ -122,7 +122,7 @@ def test_commands_are_accepted(page, words, monkeypatch):
 def source_of(program: str) -> str:
     """The text of a script, or of a module and those beside it."""
     if program.endswith(".pyz"):  # the program that an export contains
-        program = "tf_transformer/export/run_in_litert.py"
+        program = "tf_transformer.export.run_in_litert"
     if program.endswith(".py"):
         script = ROOT / program
         wrapped = ROOT / "tf_transformer" / program  # a script may only start a module

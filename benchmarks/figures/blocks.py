@@ -263,6 +263,15 @@ REAL_TEXT = {
     "system_seconds": "system time, s",
     "bleu": "BLEU",
 }
+FORMS = {
+    "system": "form",
+    "folder_mb": "folder, MB",
+    "sentences_per_second": "sentences/s",
+    "alone_per_second": "one at a time, sentences/s",
+    "first_pass_seconds": "s of the first pass, with start-up",
+    "peak_mb": "peak memory, MB",
+    "bleu": "BLEU",
+}
 STUDENT = {
     "system": "system",
     "sentences_per_second": "sentences/s",
@@ -319,6 +328,7 @@ OWN: dict[str, Renderer] = {
     "demo.output": demo_output,
     "demo.response": demo_response,
     "fine_tuning": fine_tuning,
+    "forms": fields_of("forms", FORMS),
     "adapters": adapters,
     "kernels.pairs": kernel_pairs,
     "kernels.thresholds": kernel_thresholds,

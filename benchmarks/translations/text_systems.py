@@ -78,6 +78,14 @@ def _write_litert(
     to_litert.write(translator.like(translator.model, search), folder, quantization)
 
 
+def _write_onnx(
+    translator: "Translator", folder: pathlib.Path, quantization: Any = "float32"
+) -> None:
+    from tf_transformer.export import to_onnx
+
+    to_onnx.write(translator, folder, quantization)
+
+
 def _write_marian(translator: "Translator", folder: pathlib.Path) -> None:
     """Writes the weights of a run for Transformers, and the tokenizer beside them."""
     from benchmarks.translations import marian_run
@@ -197,6 +205,14 @@ def _litert(run_dir: str, folder: str, beam_size: int) -> Translate:
     return lambda lines: [translation.text for translation in model(lines)]
 
 
+def _onnx(run_dir: str, folder: str, beam_size: int) -> Translate:
+    """onnxruntime, a batch after another on two threads."""
+    from tf_transformer.export.run_in_onnx import Model
+
+    model = Model(folder, THREADS)
+    return lambda lines: [translation.text for translation in model(lines)]
+
+
 def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
     """Hugging Face's MarianMTModel with the weights of a post-norm run."""
     import torch
@@ -222,6 +238,8 @@ SYSTEMS = {
     "ctranslate2_file": System(_ctranslate2_file, _write_ctranslate2),
     "litert": System(_litert, _write_litert),
     "litert_int8": System(_litert, functools.partial(_write_litert, quantization="int8")),
+    "onnx": System(_onnx, _write_onnx),
+    "onnx_int8": System(_onnx, functools.partial(_write_onnx, quantization="int8")),
     "marian": System(_marian, _write_marian),
     "student": System(_saved_model, _write_saved_model),
     "student_xla": System(_saved_model, functools.partial(_write_saved_model, jit_compile=True)),

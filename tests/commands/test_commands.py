@@ -451,9 +451,7 @@ def test_run_in_session_prints_its_usage(words):
     assert ended.stderr.startswith(b"usage: python export/run_in_session.py")
 
 
-@pytest.mark.parametrize(
-    "program", ["run_in_session.py", "run_in_ctranslate2.py", "run_in_onnx.py"]
-)
+@pytest.mark.parametrize("program", ["run_in_session.py", "run_in_ctranslate2.py"])
 def test_programs_run_by_path_have_help_and_name_a_missing_folder(program, tmp_path):
     shown = process(f"export/{program}", "--help").stdout.decode()
     assert shown.startswith(f"usage: python export/{program} ")

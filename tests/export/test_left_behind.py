@@ -12,7 +12,13 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.config.option import Effect, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
-from tf_transformer.export import to_ctranslate2, to_marian, to_marian_npz, to_onnx
+from tf_transformer.export import (
+    standalone,
+    to_ctranslate2,
+    to_marian,
+    to_marian_npz,
+    to_onnx,
+)
 from tf_transformer.imports import marian_folder, marian_npz
 from tf_transformer.inference.translator import Translator
 
@@ -31,10 +37,12 @@ VALUES = {
 }
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
-OF_TEXTS_OR_SAMPLES = ("keep", "punctuation", "sampling", "second_search", "split")
 REFUSED = {
-    "ctranslate2": ("coverage_penalty", "repetition_penalty", *OF_TEXTS_OR_SAMPLES),
-    "onnx": OF_TEXTS_OR_SAMPLES,
+    "ctranslate2": (
+        *("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling"),
+        *("second_search", "split"),
+    ),
+    "onnx": tuple(standalone.LACKING),
     "marian": (),
     "marian_npz": (),
 }

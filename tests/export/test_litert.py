@@ -4,7 +4,6 @@ import importlib.util
 import json
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import pytest
 from tf_transformer.commands import export
 from tf_transformer.config import DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_litert, to_litert
+from tf_transformer.export import check_litert, standalone, to_litert
 from tf_transformer.inference.translator import Translator
 from tf_transformer.models.transformer import Transformer
 from tf_transformer.text.codec import Codec
@@ -104,7 +103,7 @@ def test_a_folder_of_another_model_is_refused(exported):
 @pytest.mark.slow
 def test_the_program_says_what_is_wrong(exported, tmp_path):
     _, folder = exported
-    words = [sys.executable, "-P", str(folder / to_litert.ARCHIVE)]
+    words = [sys.executable, "-P", str(folder / standalone.ARCHIVE)]
     given = {"capture_output": True, "check": False, "input": b"one\ntwo\n"}
     absent = subprocess.run([*words, "--folder", str(tmp_path)], **given)
     assert absent.returncode == 1
@@ -113,31 +112,6 @@ def test_the_program_says_what_is_wrong(exported, tmp_path):
     fewer = subprocess.run([*words, "--translations", str(tmp_path / "one_line")], **given)
     assert fewer.returncode == 1
     assert b"expected as many translations as texts, got 1 translations and 2" in fewer.stderr
-
-
-def test_the_archive_runs_without_tensorflow(tmp_path):
-    to_litert.write_archive(tmp_path / "translate.pyz")
-    with zipfile.ZipFile(tmp_path / "translate.pyz") as archive:
-        names = archive.namelist()
-    assert {"__main__.py", "tf_transformer/text/plain_texts.py"} <= set(names)
-    assert not [name for name in names if "inference" in name or "models" in name]
-    program = "import runpy, sys; sys.modules['tensorflow'] = None; runpy.run_path(sys.argv.pop(1))"
-    words = [sys.executable, "-P", "-c", program, str(tmp_path / "translate.pyz"), "--help"]
-    done = subprocess.run(words, capture_output=True, check=False)
-    assert not done.returncode, done.stderr.decode()
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"keep": ("common",)}, r"decode.keep=.*give --keep \[\]"),
-        ({"sampling": True}, r"decode.sampling=True.*give --sampling false"),
-        ({"second_search": True}, r"decode.second_search=True.*give --second_search false"),
-    ],
-)
-def test_options_that_the_form_lacks_are_errors(options, named):
-    with pytest.raises(InputError, match=f"LiteRT does not support {named}"):
-        to_litert.require_supported(DecodeConfig(**options))
 
 
 def test_without_the_package_the_error_says_what_to_install(run, tmp_path, monkeypatch):

@@ -2,9 +2,6 @@
 
 import importlib.util
 import json
-import pathlib
-import subprocess
-import sys
 from unittest import mock
 
 import numpy as np
@@ -14,12 +11,11 @@ from untrained_translator import untrained
 from tf_transformer.commands import export
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_onnx, run_in_onnx, to_onnx
+from tf_transformer.export import check_onnx, run_in_onnx, standalone, to_onnx
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.text.tokenizer import Tokenizer
 
-ROOT = pathlib.Path(__file__).parents[2]
 TEXTS = ["", "one", "two hundred and three", "  ", "né 日本\tx", "TWO", "seven " * 30]
 # Each kind of attention, position, activation and normalization, and each rule of a search.
 VARIANTS = {
@@ -78,7 +74,7 @@ def test_the_search_gives_the_same_translations_and_scores(name, tokenizer, tmp_
     to_onnx.write(translator, tmp_path, "float32")
     found = run_in_onnx.Model(tmp_path, threads=1).n_best(TEXTS)
     expected = translator.n_best(TEXTS)
-    assert [[row.translation for row in rows] for rows in found] == [
+    assert [[row.text for row in rows] for rows in found] == [
         [row.text for row in rows] for rows in expected
     ]
     scores = ([row.score for rows in each for row in rows] for each in (found, expected))
@@ -97,10 +93,9 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
     facts = json.loads((to / "metadata.json").read_text("utf-8"))
     assert (facts["weights"], facts["decoding"]["beam_size"]) == ("int8", 4)
     assert {path.name for path in to.iterdir()} == {
-        *("metadata.json", "model.onnx", "tokenizer.model")
+        *("metadata.json", "model.onnx", "tokenizer.model", "translate.pyz")
     }
-    odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
-    rows = check_onnx.run(to, odd)
+    rows = standalone.run(to, ["one", "", "  ", "two\u2028three\x85four", "", "né", "last"])
     assert len(rows) == 7
     assert rows[1] == rows[2] == {"translation": "", "score": 0.0}
 
@@ -119,21 +114,6 @@ def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match=r"the run it came from\. Source: .*the run gives"):
         export.main(str(run), str(tmp_path / "x"), format="onnx")
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"keep": "common"}, r"decode.keep=.*--keep \[\]"),
-        ({"punctuation": "opus"}, "decode.punctuation=opus.*--punctuation kept"),
-        ({"split": "sentences"}, "decode.split=sentences.*--split none"),
-        ({"sampling": True}, "decode.sampling=True.*--sampling false"),
-        ({"second_search": True}, "decode.second_search=True.*--second_search false"),
-    ],
-)
-def test_options_that_the_form_lacks_are_refused(options, message):
-    with pytest.raises(InputError, match=f"--format onnx does not support {message}"):
-        to_onnx.require_supported(DecodeConfig(**options))
 
 
 def test_a_missing_package_is_an_error_before_weights_are_read(monkeypatch, tmp_path):
@@ -176,32 +156,3 @@ def test_differences_within_rounding_are_counted_and_others_refused():
         check_onnx.require_equal("abc", of_run, far)
     with pytest.raises(RuntimeError, match="2 of 3 results"):
         check_onnx.require_equal("abc", of_run, [*near[:1], [([9, 2], -1.0)], *of_run[2:]])
-
-
-def test_the_program_names_a_missing_package(tmp_path):
-    for name in ("model.onnx", "tokenizer.model"):
-        (tmp_path / name).touch()
-    (tmp_path / "onnxruntime.py").write_text("raise ModuleNotFoundError(name='onnxruntime')")
-    process = subprocess.run(
-        [sys.executable, "export/run_in_onnx.py", str(tmp_path)],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert process.returncode == 1
-    assert process.stderr.startswith("error: onnxruntime is not installed: pip install")
-
-
-def test_the_program_without_arguments_prints_its_usage():
-    process = subprocess.run(
-        [sys.executable, "export/run_in_onnx.py"], capture_output=True, cwd=ROOT, check=False
-    )
-    assert process.returncode == 2
-    assert process.stderr.startswith(b"usage: python export/run_in_onnx.py FOLDER")
-
-
-def test_a_folder_that_does_not_run_is_an_error(tmp_path):
-    with pytest.raises(RuntimeError, match="the export does not run in onnxruntime:"):
-        check_onnx.run(tmp_path, b"one\n")

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from export.serving import client_rest
 from tf_transformer.errors import InputError
-from tf_transformer.export import run_in_ctranslate2, run_in_onnx, run_in_session
+from tf_transformer.export import run_in_ctranslate2, run_in_session, standalone_model
 from tf_transformer.files.arriving_lines import ArrivingLines
 from tf_transformer.files.reading import (
     check_file,
@@ -143,15 +143,6 @@ def from_run_in_session(content):
 
 
 def from_run_in_ctranslate2(content):
-    return from_the_program(run_in_ctranslate2, "search.json", content)
-
-
-def from_run_in_onnx(content):
-    return from_the_program(run_in_onnx, "model.onnx", content)
-
-
-def from_the_program(module, file, content):
-    """The lines that a program reads for an exported folder, which has this file."""
     lines = []
 
     def model(texts):
@@ -159,16 +150,28 @@ def from_the_program(module, file, content):
         return []
 
     with tempfile.TemporaryDirectory() as folder, program(content):
-        pathlib.Path(folder, file).touch()
-        with mock.patch.object(module, "Model", return_value=model):
-            module.main(folder)
+        pathlib.Path(folder, "search.json").touch()
+        with mock.patch.object(run_in_ctranslate2, "Model", return_value=model):
+            run_in_ctranslate2.main(folder)
+    return lines
+
+
+def from_a_standalone_program(content):
+    lines = []
+
+    def model(texts):
+        lines.extend(text.encode() for text in texts)
+        return []
+
+    with program(content):
+        standalone_model.translated(model)
     return lines
 
 
 READERS = [
     *(from_a_file, from_a_pipe_read_twice, from_arriving_lines, byte_by_byte),
     *(from_a_stream_of_a_pipe, from_a_stream_of_standard_input),
-    *(from_the_client, from_run_in_session, from_run_in_ctranslate2, from_run_in_onnx),
+    *(from_the_client, from_run_in_session, from_run_in_ctranslate2, from_a_standalone_program),
 ]
 CHARACTERS = st.sampled_from("aß\r\u2028\x85\ufeff \t") | st.characters(
     exclude_characters="\n\0", exclude_categories=["Cs"]

@@ -47,11 +47,10 @@ def main(
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
             without TensorFlow; export/run_in_ctranslate2.py runs it. litert: a folder for LiteRT,
-            such as on phones, with its own program. onnx: one file for runtimes of ONNX, without
-            TensorFlow; export/run_in_onnx.py runs it. run: a small folder with the averaged
-            weights, for --run_dir of each command and for --train.init_from. marian: a folder that
-            MarianMTModel and MarianTokenizer of Transformers load. marian_npz: a folder for
-            marian-decoder.
+            such as on phones, with its own program. onnx: a folder for onnxruntime, with its own
+            program. run: a small folder with the averaged weights, for --run_dir of each command
+            and for --train.init_from. marian: a folder that MarianMTModel and MarianTokenizer of
+            Transformers load. marian_npz: a folder for marian-decoder.
         quantization: dtype of the stored weights, with --format ctranslate2, litert or onnx.
         **decode_options: fields of DecodeConfig; null: the value in the run's config.yaml.
     """

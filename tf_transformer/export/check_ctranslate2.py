@@ -14,7 +14,7 @@ from typing import Any
 from tf_transformer.config import Quantization
 from tf_transformer.export import to_ctranslate2
 from tf_transformer.export.check import sentences_of, with_languages
-from tf_transformer.files.writing import one_line
+from tf_transformer.files.writing import as_lines, one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
 
@@ -117,8 +117,3 @@ def run(
     if process.returncode:
         raise RuntimeError(f"the export does not run in CTranslate2:\n{process.stderr.decode()}")
     return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]
-
-
-def as_lines(texts: Sequence[str]) -> bytes:
-    """One line per text; a mark and line ends protect the first and last characters of texts."""
-    return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")

@@ -1,17 +1,12 @@
 """Compares a folder for LiteRT with the translator from which it was exported."""
 
-import json
 import pathlib
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from typing import Any
 
 from tf_transformer.config import Quantization
-from tf_transformer.export import metadata, to_litert
+from tf_transformer.export import metadata, standalone, to_litert
 from tf_transformer.export.check import sentences_of, with_languages
-from tf_transformer.files.writing import one_line
+from tf_transformer.files.writing import as_lines, one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
 
@@ -24,8 +19,7 @@ def write_checked(
     run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
-    to_litert.write(translator, folder, quantization)
-    to_litert.write_facts(folder, metadata.describe(run, translator))
+    to_litert.write(translator, folder, quantization, metadata.describe(run, translator))
     sentences = with_languages(sentences_of(run), translator)
     summary = check(folder, translator, sentences, quantization)
     return f"{summary}; {(folder / to_litert.FILE).stat().st_size / 1e6:.1f} MB"
@@ -45,9 +39,10 @@ def check(
     """
     translations = translator(sentences)
     texts = [one_line(translation.text) for translation in translations]
-    others = outputs_of(folder, sentences)
+    others = standalone.run(folder, sentences)
     scores = [pair.score for pair in translator.score(sentences, texts)]
-    rescored = [row["score"] for row in outputs_of(folder, sentences, texts)]
+    given = standalone.run(folder, sentences, "translations", as_lines(texts))
+    rescored = [row["score"] for row in given]
     tolerance = SCORE_TOLERANCE[quantization]
     of_given = list(map(difference, scores, rescored))
     n = max(range(len(sentences)), key=of_given.__getitem__)
@@ -77,27 +72,3 @@ def check(
 def difference(score: float, other: float) -> float:
     """The relative difference of two scores; absolute for scores near 0."""
     return abs(score - other) / max(1.0, abs(score))
-
-
-def outputs_of(
-    folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """The outputs of the folder's own program, in a process without TensorFlow."""
-    with tempfile.TemporaryDirectory() as temporary:
-        # Only its own files: without the path of this process, where this package is.
-        command = [sys.executable, "-P", str(folder / to_litert.ARCHIVE)]
-        if translations is not None:
-            file = pathlib.Path(temporary, "translations")
-            file.write_bytes(_as_lines(translations))
-            command += ["--translations", str(file)]
-        process = subprocess.run(
-            command, input=_as_lines(sentences), capture_output=True, check=False
-        )
-    if process.returncode:
-        raise RuntimeError(f"the export does not run in LiteRT:\n{process.stderr.decode()}")
-    return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]
-
-
-def _as_lines(texts: Sequence[str]) -> bytes:
-    """One line per text; a mark and line ends protect the first and last characters of texts."""
-    return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")

@@ -3,8 +3,6 @@
 import json
 import pathlib
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -13,9 +11,9 @@ import tensorflow as tf
 
 from tf_transformer.config import Quantization
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export import metadata, to_onnx
+from tf_transformer.export import metadata, standalone, to_onnx
 from tf_transformer.export.check import sentences_of, with_languages
-from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT, as_lines
+from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT
 from tf_transformer.export.check_int8 import Agreement, require
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.search import penalty_of, score_pairs
@@ -63,29 +61,19 @@ def check(
     ids, scores = best.ids.numpy().tolist(), best.scores.numpy().tolist()
     expected = [_row([_tokens(x) for x in row], s) for row, s in zip(ids, scores, strict=True)]
     lines = [json.dumps(row).encode() + b"\n" for row in sources]
-    outputs = run(folder, b"".join(lines), "--ids")
+    outputs = standalone.run(folder, option="ids", content=b"".join(lines))
     found = [_row(row["ids"], row["scores"]) for row in outputs]
     if quantization == "int8":
         changes = _changes(translator, sources, outputs)
         return str(require(_agreement(expected, found, changes)))
     different = require_equal(sources, expected, found)
-    shown = run(folder, as_lines(sentences))
+    shown = standalone.run(folder, sentences)
     require_equal(
         sentences,
         [[(one_line(row.text), row.score)] for row in translator(sentences)],
         [[(one_line(row["translation"]), row["score"])] for row in shown],
     )
     return f"the ids of {different} of {len(sources)} searches differ from the run"
-
-
-def run(folder: pathlib.Path, lines: bytes, *options: str) -> list[dict[str, Any]]:
-    """The outputs of run_in_onnx.py for lines, in a process that does not import TensorFlow."""
-    program = pathlib.Path(__file__).with_name("run_in_onnx.py")
-    command = [sys.executable, str(program), str(folder), *options]
-    process = subprocess.run(command, input=lines, capture_output=True, check=False)
-    if process.returncode:
-        raise RuntimeError(f"the export does not run in onnxruntime:\n{process.stderr.decode()}")
-    return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]
 
 
 def require_equal(sources: Sequence[Any], expected: Sequence[Row], found: Sequence[Row]) -> int:

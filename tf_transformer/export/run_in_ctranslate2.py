@@ -73,88 +73,7 @@ class PairScore(NamedTuple):
     log_probability: float  # nats
 
 
-class Texts:
-    """The tokenizers of an exported folder, and how it reads and writes texts.
-
-    `search` has the options of the export by name.
-    """
-
-    def __init__(self, path: pathlib.Path, search: Mapping[str, Any]):
-        import sentencepiece
-
-        self.search = search
-        files = [path / f"tokenizer.{side}.model" for side in ("source", "target")]
-        if not files[0].is_file():  # one vocabulary
-            files = [path / "tokenizer.model"] * 2
-        self.source, self.target = (
-            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes()) for file in files
-        )
-        self.process = os.getpid()
-
-    def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
-        """Checks texts, and makes a list of them; `name` is for the error."""
-        if os.getpid() != self.process:
-            raise ValueError("a model cannot compute in a fork. Load the model in each worker.")
-        is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
-        items: list[Any] = list(texts) if is_list else [None]
-        if not all(isinstance(item, str) for item in items):
-            raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
-        return items
-
-    def read(self, texts: Sequence[str]) -> tuple[list[Form | None], list[list[str]]]:
-        """What puts a translation in the case of each text, and the pieces of each text.
-
-        The pieces have the tag of the target language, and are those of a usual sentence if there
-        is a form. A text that starts with a wrong tag, or that lacks a needed one, is a
-        `ValueError`.
-        """
-        tag = self.search.get("target_tag", "")  # older folders do not have it
-        lowers = self.search.get("lower_capitals", False)
-        cleaned = list(map(clean, texts))
-        parts = [split_tag(text, self.source.tags) for text in cleaned]
-        names = ", ".join(sorted(self.source.tags))
-        for text, (own, rest) in zip(cleaned, parts, strict=True) if names else ():
-            if (wrong := target_tag["wrong_tag"](text, self.source.tags)) is not None:
-                raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
-            if tag == REQUIRED and rest and not own:
-                raise ValueError(
-                    f"the model has several target languages, {names}, and {text!r:.60} has none. "
-                    "Start it with one of them, or export with --target_tag."
-                )
-        rests = [rest for _, rest in parts]
-        forms = [capitals["form_of"](rest) if lowers else None for rest in rests]
-        tags = [(own or tag) if rest else "" for own, rest in parts]
-        return forms, self.source(list(zip(tags, sentences_where(forms, rests), strict=True)))
-
-    def is_copied(self, text: str) -> bool:
-        """Whether a text without its tag is its own translation, with score 0."""
-        if self.search.get("lower_capitals") and capitals["is_short_word"](text):
-            return True
-        return bool(self.search.get("copy_without_letters")) and not has_letters(text)
-
-    def prepared(
-        self, texts: Sequence[str]
-    ) -> tuple[list[Form | None], list[list[str]], list[list[Translation]]]:
-        """The results of `read`, without pieces for copied texts, and first translations.
-
-        These are the copies, and "" for the other texts, with score 0.
-        """
-        forms, sources = self.read(texts)
-        first = [[Translation("", 0.0)] for _ in texts]
-        for i, text in enumerate(texts):
-            _, rest = split_tag(clean(text), self.source.tags)
-            if sources[i] and self.is_copied(rest):
-                first[i], sources[i] = [Translation(rest, 0.0)], []
-        return forms, sources, first
-
-    def text(self, tokens: Sequence[str]) -> str:
-        """The text of tokens, without special tokens like the end token."""
-        kept = whole_characters(tokens)
-        processor = self.target.processor
-        return processor.decode([processor.piece_to_id(token) for token in kept])
-
-
-class Model(Texts):
+class Model:
     """An exported folder, ready to translate strings on cpu or cuda.
 
     With `compute_type` default, the computation has the dtype of the weights, if possible. With 0
@@ -164,9 +83,18 @@ class Model(Texts):
     def __init__(
         self, folder: str, compute_type: str = "default", threads: int = 0, device: str = "cpu"
     ):
+        import sentencepiece
+
         path = pathlib.Path(folder)
-        super().__init__(path, json.loads((path / "search.json").read_text("utf-8")))
+        self.search = json.loads((path / "search.json").read_text("utf-8"))
         self.translator = load(folder, device, compute_type=compute_type, intra_threads=threads)
+        files = [path / f"tokenizer.{side}.model" for side in ("source", "target")]
+        if not files[0].is_file():  # one vocabulary
+            files = [path / "tokenizer.model"] * 2
+        self.source, self.target = (
+            Pieces(sentencepiece.SentencePieceProcessor, file.read_bytes()) for file in files
+        )
+        self.process = os.getpid()
 
     def __call__(self, texts: Sequence[str]) -> list[Translation]:
         """The best translation of each text."""
@@ -175,7 +103,12 @@ class Model(Texts):
     def n_best(self, texts: Sequence[str]) -> list[list[Translation]]:
         """All translations of the beam for each text, best first, without repeated texts."""
         texts = self.as_list("texts", texts)
-        forms, sources, result = self.prepared(texts)
+        forms, sources = self.read(texts)
+        result = [[Translation("", 0.0)] for _ in texts]
+        for i, text in enumerate(texts):
+            _, rest = split_tag(clean(text), self.source.tags)
+            if sources[i] and self.is_copied(rest):
+                result[i], sources[i] = [Translation(rest, 0.0)], []
         by_length = collections.defaultdict(list)  # with the end token
         for i, tokens in enumerate(sources):
             if tokens:
@@ -210,6 +143,16 @@ class Model(Texts):
         ]
         return [PairScore(total / self.penalty(length), total) for total, length in rows]
 
+    def as_list(self, name: str, texts: Iterable[str]) -> list[str]:
+        """Checks texts, and makes a list of them; `name` is for the error."""
+        if os.getpid() != self.process:
+            raise ValueError("CTranslate2 cannot compute in a fork. Load the model in each worker.")
+        is_list = isinstance(texts, Iterable) and not isinstance(texts, str | bytes | Mapping)
+        items: list[Any] = list(texts) if is_list else [None]
+        if not all(isinstance(item, str) for item in items):
+            raise ValueError(f"expected a list of {name}, got {texts!r:.80}.")
+        return items
+
     def options(self, length: int) -> dict[str, Any]:
         """The options of `translate_batch` for sources of `length` tokens."""
         search = self.search
@@ -231,6 +174,37 @@ class Model(Texts):
             "return_scores": True,
             "return_end_token": True,  # the length includes it
         }
+
+    def read(self, texts: Sequence[str]) -> tuple[list[Form | None], list[list[str]]]:
+        """What puts a translation in the case of each text, and the pieces of each text.
+
+        The pieces have the tag of the target language, and are those of a usual sentence if there
+        is a form. A text that starts with a wrong tag, or that lacks a needed one, is a
+        `ValueError`.
+        """
+        tag = self.search.get("target_tag", "")  # older folders do not have it
+        lowers = self.search.get("lower_capitals", False)
+        cleaned = list(map(clean, texts))
+        parts = [split_tag(text, self.source.tags) for text in cleaned]
+        names = ", ".join(sorted(self.source.tags))
+        for text, (own, rest) in zip(cleaned, parts, strict=True) if names else ():
+            if (wrong := target_tag["wrong_tag"](text, self.source.tags)) is not None:
+                raise ValueError(f"unknown target tag {wrong!r:.60}; this model has {names}.")
+            if tag == REQUIRED and rest and not own:
+                raise ValueError(
+                    f"the model has several target languages, {names}, and {text!r:.60} has none. "
+                    "Start it with one of them, or export with --target_tag."
+                )
+        rests = [rest for _, rest in parts]
+        forms = [capitals["form_of"](rest) if lowers else None for rest in rests]
+        tags = [(own or tag) if rest else "" for own, rest in parts]
+        return forms, self.source(list(zip(tags, sentences_where(forms, rests), strict=True)))
+
+    def is_copied(self, text: str) -> bool:
+        """Whether a text without its tag is its own translation, with score 0."""
+        if self.search.get("lower_capitals") and capitals["is_short_word"](text):
+            return True
+        return bool(self.search.get("copy_without_letters")) and not has_letters(text)
 
     def penalty(self, length: int) -> float:
         """((c + length) / (c + 1))^α."""
@@ -255,6 +229,12 @@ class Model(Texts):
         for candidate in rescored:
             best.setdefault(candidate.translation, candidate)
         return list(best.values())
+
+    def text(self, tokens: Sequence[str]) -> str:
+        """The text of tokens, without special tokens like the end token."""
+        kept = whole_characters(tokens)
+        processor = self.target.processor
+        return processor.decode([processor.piece_to_id(token) for token in kept])
 
 
 class Pieces:

@@ -1,23 +1,20 @@
 """Writes a translator as a folder for ONNX runtimes, such as onnxruntime.
 
 model.onnx has the whole search, from ids to ids, for any number of texts of any length. tf2onnx
-converts the graph that a SavedModel has. The folder also has the SentencePiece models, and
-metadata.json with the options of the search and the names of what is left out. run_in_onnx.py runs
-the folder.
+converts the graph that a SavedModel has. `standalone.py` writes the rest of the folder.
 """
 
 import importlib.util
-import json
 import logging
 import pathlib
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from tf_transformer.config import DecodeConfig, Quantization
+from tf_transformer.config import Quantization
 from tf_transformer.errors import InputError
+from tf_transformer.export import standalone
 from tf_transformer.inference.text_graph import Outputs
 
 if TYPE_CHECKING:
@@ -27,14 +24,7 @@ if TYPE_CHECKING:
 
 PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 OPSET = 18  # what tf2onnx writes; onnxruntime has it since 1.14
-# Options that the folder lacks, and the values that turn them off. run_in_onnx.py does not have
-# these rules for texts, and no test compares samples.
-LACKING: dict[str, Any] = {
-    **{"keep": (), "punctuation": "kept", "split": "none"},
-    **{"second_search": False, "sampling": False},
-}
-# Outputs and inputs of a SavedModel.
-LEFT_OUT = ("score of given translations", "prefixes", "terms", "warnings", "word_probabilities")
+LEFT_OUT = ("score of given translations", *standalone.LEFT_OUT)
 AXES = {"source": "BS", "ids": "BNL", "scores": "BN", "log_probabilities": "BN"}
 
 
@@ -50,7 +40,7 @@ def write(
     metadata.json. An `InputError` names what the form or the converter lacks.
     """
     require_packages()
-    require_supported(translator.config)
+    standalone.require_supported(translator.config, "onnx")
     model = graph_of(translator)
     if quantization == "int8":
         from tf_transformer.export import onnx_int8
@@ -58,16 +48,9 @@ def write(
         onnx_int8.round_weights(model)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.onnx").write_bytes(model.SerializeToString())
-    translator.codec.save(folder)
-    own = {**translator.own_options, "max_source_length": translator.max_source_length}
-    content = {
-        **(facts or {}),
-        "decoding": asdict(translator.config) | own,
-        "weights": quantization,
-        "left_out": LEFT_OUT,
-    }
-    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
-    (folder / "metadata.json").write_text(text, "utf-8")
+    own = {"weights": quantization, "left_out": LEFT_OUT}
+    program = "tf_transformer.export.run_in_onnx"
+    standalone.write(translator, folder, program, {**(facts or {}), **own})
 
 
 def require_packages() -> None:
@@ -76,19 +59,6 @@ def require_packages() -> None:
     if lacking:
         raise InputError(
             f"--format onnx needs the package {lacking[0]}: pip install 'tf_transformer[onnx]'"
-        )
-
-
-def require_supported(decode: DecodeConfig) -> None:
-    """Raises an `InputError` for an option that the form lacks."""
-    given = {name: getattr(decode, name) for name in LACKING}
-    lacking = {name: value for name, value in given.items() if value != LACKING[name]}
-    if lacking:
-        names = ", ".join(f"decode.{name}={value}" for name, value in lacking.items())
-        off = {name: "[]" if value == () else str(value).lower() for name, value in LACKING.items()}
-        options = " ".join(f"--{name} {off[name]}" for name in lacking)
-        raise InputError(
-            f"--format onnx does not support {names}. Use --format saved_model, or give {options}."
         )
 
 

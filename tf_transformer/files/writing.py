@@ -3,7 +3,7 @@
 import os
 import pathlib
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def write_whole(path: str | os.PathLike, content: str | bytes | Iterable[bytes]) -> None:
@@ -28,3 +28,8 @@ def write_whole(path: str | os.PathLike, content: str | bytes | Iterable[bytes])
 def one_line(text: str) -> str:
     """Replaces newlines by spaces, because a model can produce newlines."""
     return text.replace("\n", " ")
+
+
+def as_lines(texts: Sequence[str]) -> bytes:
+    """One line per text; a mark and line ends protect the first and last characters of texts."""
+    return "".join(["\ufeff", *(text + "\r\n" for text in texts)]).encode("utf-8")

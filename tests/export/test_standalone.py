@@ -1,0 +1,83 @@
+"""Folders that translate without TensorFlow: their archive, and errors of their programs."""
+
+import json
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.export import standalone
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.tokenizer import Tokenizer
+
+PROGRAMS = {
+    "tf_transformer.export.run_in_litert": ("model.tflite", "ai_edge_litert", "ai-edge-litert"),
+    "tf_transformer.export.run_in_onnx": ("model.onnx", "onnxruntime", "onnxruntime"),
+}
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def archive(request, tmp_path_factory):
+    """A program, and a folder with its archive alone."""
+    folder = tmp_path_factory.mktemp("folder")
+    standalone.write_archive(folder / standalone.ARCHIVE, request.param)
+    return request.param, folder / standalone.ARCHIVE
+
+
+def started(archive, *words, path=""):
+    command = [sys.executable, *([] if path else ["-P"]), str(archive), *words]
+    environment = {"PYTHONPATH": path} if path else None
+    return subprocess.run(command, capture_output=True, check=False, env=environment)
+
+
+def test_an_archive_runs_without_tensorflow(archive):
+    with zipfile.ZipFile(archive[1]) as content:
+        names = content.namelist()
+    assert {"__main__.py", "tf_transformer/text/plain_texts.py"} <= set(names)
+    assert not [name for name in names if "inference" in name or "models" in name]
+    program = "import runpy, sys; sys.modules['tensorflow'] = None; runpy.run_path(sys.argv.pop(1))"
+    words = [sys.executable, "-P", "-c", program, str(archive[1]), "--help"]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert not done.returncode, done.stderr.decode()
+
+
+def test_a_missing_folder_is_an_error(archive, tmp_path):
+    done = started(archive[1], "--folder", str(tmp_path))
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {tmp_path} is not an exported folder".encode())
+
+
+def test_a_missing_package_is_named(archive, tmp_path):
+    """Its stand-in raises the error of a missing package."""
+    program, path = archive
+    file, module, package = PROGRAMS[program]
+    (tmp_path / file).touch()
+    (tmp_path / f"{module}.py").write_text(f"raise ModuleNotFoundError(name={module!r})")
+    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": {"max_source_length": 9}}))
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
+    done = started(path, "--folder", str(tmp_path), path=str(tmp_path))
+    assert done.returncode == 1
+    expected = f"error: {module} is not installed: pip install {package} sentencepiece"
+    assert done.stderr.decode().startswith(expected)
+
+
+def test_a_folder_that_does_not_run_is_an_error(tmp_path):
+    with pytest.raises(RuntimeError, match="the export does not run without TensorFlow:"):
+        standalone.run(tmp_path, ["one"])
+
+
+@pytest.mark.parametrize("format", ["litert", "onnx"])
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"keep": ("common",)}, r"decode.keep=.*give --keep \[\]"),
+        ({"sampling": True}, r"decode.sampling=True.*give --sampling false"),
+        ({"second_search": True}, r"decode.second_search=True.*give --second_search false"),
+    ],
+)
+def test_options_that_the_folders_lack_are_errors(format, options, named):
+    with pytest.raises(InputError, match=f"--format {format} does not support {named}"):
+        standalone.require_supported(DecodeConfig(**options), format)

@@ -1,0 +1,98 @@
+"""What folders that translate without TensorFlow have in common, for LiteRT and for ONNX.
+
+Each has the SentencePiece models, metadata.json, and translate.pyz, an archive of Python files that
+reads and writes texts. `standalone_model.py` is the base of its program.
+"""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import tf_transformer
+from tf_transformer.config import DecodeConfig
+from tf_transformer.errors import InputError
+from tf_transformer.files.writing import as_lines
+
+if TYPE_CHECKING:
+    from tf_transformer.inference.translator import Translator
+
+# Options that the folders do not have, and the values that turn them off.
+LACKING = {"keep": "[]", "sampling": "false", "second_search": "false"}
+LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Translator` also gives
+ARCHIVE = "translate.pyz"
+
+
+def require_supported(decode: DecodeConfig, format: str) -> None:
+    """Raises an `InputError` for an option that the folders do not have."""
+    lacking = {name: value for name in LACKING if (value := getattr(decode, name))}
+    if lacking:
+        given = ", ".join(f"decode.{name}={value}" for name, value in lacking.items())
+        options = " ".join(f"--{name} {LACKING[name]}" for name in lacking)
+        raise InputError(
+            f"--format {format} does not support {given}. Use --format saved_model, or give "
+            f"{options}."
+        )
+
+
+def write(
+    translator: "Translator", folder: pathlib.Path, program: str, facts: Mapping[str, Any]
+) -> None:
+    """Writes all but the model's file: tokenizers, metadata, and the archive of a program.
+
+    The program is a module of this package. The facts are for metadata.json.
+    """
+    translator.codec.save(folder)
+    own = {**translator.own_options, "max_source_length": translator.max_source_length}
+    content = {**facts, "decoding": asdict(translator.config) | own}
+    text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
+    (folder / "metadata.json").write_text(text, "utf-8")
+    write_archive(folder / ARCHIVE, program)
+
+
+def write_archive(path: pathlib.Path, program: str) -> None:
+    """Writes an archive of a program with all files of this package that it imports."""
+    package = tf_transformer.__name__
+    root = pathlib.Path(tf_transformer.__file__).parent
+    imports = f"import sys, {program}; print(*sys.modules)"
+    imported = subprocess.run(
+        [sys.executable, "-c", imports], check=True, capture_output=True, text=True
+    ).stdout.split()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        start = f'import runpy\n\nrunpy.run_module("{program}", run_name="__main__")\n'
+        archive.writestr("__main__.py", start)
+        for name in sorted(imported):
+            first, *others = name.split(".")
+            if first == package:
+                file = root.joinpath(*others)
+                file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
+                archive.write(file, file.relative_to(root.parent))
+
+
+def run(
+    folder: pathlib.Path, sentences: Sequence[str] = (), option: str = "", content: bytes = b""
+) -> list[dict[str, Any]]:
+    """The outputs of a folder's own program, in a process without TensorFlow.
+
+    `option` is one that names a file, and `content` is what the file contains.
+    """
+    with tempfile.TemporaryDirectory() as temporary:
+        # Only its own files: without the path of this process, where this package is.
+        command = [sys.executable, "-P", str(folder / ARCHIVE)]
+        if option:
+            file = pathlib.Path(temporary, "file")
+            file.write_bytes(content)
+            command += [f"--{option}", str(file)]
+        process = subprocess.run(
+            command, input=as_lines(sentences), capture_output=True, check=False
+        )
+    if process.returncode:
+        raise RuntimeError(
+            f"the export does not run without TensorFlow:\n{process.stderr.decode()}"
+        )
+    return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]

@@ -1,0 +1,141 @@
+"""Translates with an exported folder without TensorFlow: the texts around the search of a runtime.
+
+The folder has the file of the model, the SentencePiece models, metadata.json, and translate.pyz, a
+program:
+
+    python FOLDER/translate.pyz < sentences
+
+It prints one JSON object per line read: {"translation": ..., "score": ...}. In Python, put the
+archive on the path of modules:
+
+    sys.path.insert(0, "FOLDER/translate.pyz")
+    from tf_transformer.export.run_in_onnx import Model
+    print(Model("FOLDER")(["a house"])[0].text)
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from tf_transformer.errors import InputError
+from tf_transformer.files.text_lines import STDIN, TextError, chunks_of, lines_of
+from tf_transformer.text.codec import Codec
+from tf_transformer.text.plain_texts import PlainTexts, Scored, Source, joined
+
+NOTHING = -1e8  # the score of a missing translation is lower
+
+
+class Hypotheses(NamedTuple):
+    """The hypotheses for a row of source ids, best first."""
+
+    ids: list[list[int]]  # with the end token
+    scores: list[float]  # log-probabilities divided by the length penalty
+    log_probabilities: list[float]  # nats; [] if the file does not give them
+
+
+class StandaloneModel:
+    """The base class: an exported folder, ready to translate strings.
+
+    A subclass loads `file`, the name of the model's file, and has its `search`.
+
+    Raises:
+        InputError: for a folder without the file, or a text with a wrong target tag.
+    """
+
+    file: str
+    format: str  # of the export
+
+    def __init__(self, folder: str | os.PathLike):
+        self.path = pathlib.Path(folder)
+        if not (self.path / self.file).is_file():
+            raise InputError(
+                f"{folder} is not an exported folder on this machine. Make one: python -m export "
+                f"--format {self.format}."
+            )
+        self.facts = json.loads((self.path / "metadata.json").read_text("utf-8"))
+        self.options = self.facts["decoding"]
+        self.texts = PlainTexts(Codec.load(self.path), self.options)
+
+    def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
+        """The hypotheses for each row of source ids, with the end id."""
+        raise NotImplementedError
+
+    def __call__(self, texts: Sequence[str]) -> list[Scored]:
+        """The best translation of each text."""
+        return [row[0] for row in self.n_best(texts)]
+
+    def n_best(self, texts: Sequence[str]) -> list[list[Scored]]:
+        """Up to `num_hypotheses` translations of each text, best first; at least one."""
+        texts = as_list("texts", texts)
+        self.texts.require_tags(texts)
+        divided = list(map(self.texts.parts, texts))
+        sources = [self.texts.read(part.text) for parts in divided for part in parts]
+        found = iter(self.search([source.ids for source in sources if source.ids]))
+        rows = iter([
+            self._written(next(found), source) if source.ids else [Scored(source.copy, 0.0)]
+            for source in sources
+        ])  # fmt: skip
+        return [joined(parts, [next(rows) for _ in parts]) for parts in divided]
+
+    def _written(self, found: Hypotheses, source: Source) -> list[Scored]:
+        """The translations of hypotheses."""
+        pairs = zip(self.texts.written(found.ids, source), found.scores, strict=True)
+        rows = [Scored(text, score) for text, score in pairs if score > NOTHING]
+        if self.options["distinct"]:
+            rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
+        return rows[: self.options["num_hypotheses"]] or [Scored("", 0.0)]
+
+
+def as_list(name: str, texts: Sequence[str]) -> list[str]:
+    """Checks texts, and makes a list of them; `name` is for the error."""
+    items: list[Any] = [None] if isinstance(texts, str) else list(texts)
+    if not all(isinstance(item, str) for item in items):
+        raise InputError(f"expected a list of {name}, got {texts!r:.80}.")
+    return items
+
+
+def translated(model: StandaloneModel) -> list[dict[str, Any]]:
+    """The translations of the lines of stdin, as a program prints them."""
+    texts = lines(sys.stdin.buffer, STDIN)
+    return [{"translation": row.text, "score": row.score} for row in model(texts)]
+
+
+def lines(file: BinaryIO, name: str) -> list[str]:
+    """The lines of a file; `name` is for errors."""
+    return [line.decode("utf-8", "replace") for line in lines_of(chunks_of(file), name)]
+
+
+def run(
+    main: Callable[..., Iterable[Mapping[str, Any]]], package: str, about: str, **options: str
+) -> None:
+    """Runs the program of a folder, and prints rows as lines of JSON.
+
+    Args:
+        main: takes the path of a folder, and the options, and gives the rows.
+        package: of the runtime, for the error when it is not installed.
+        about: describes the program.
+        **options: options that name a file, with their help.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, text in options.items():
+        parser.add_argument(f"--{name}", default="", help=text)
+    own = pathlib.Path(__file__).resolve().parents[3]  # of the archive that has this file
+    parser.add_argument("--folder", default=own, help="exported folder; default: its own")
+    words = vars(parser.parse_args())
+    # Runtimes write notices about processors to stderr. Python's own messages stay.
+    sys.stderr = os.fdopen(os.dup(2), "w")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    try:
+        for row in main(words.pop("folder"), **words):
+            line = json.dumps(row, ensure_ascii=False)
+            sys.stdout.buffer.write(line.encode("utf-8") + b"\n")
+    except ModuleNotFoundError as error:
+        sys.exit(f"error: {error.name} is not installed: pip install {package} sentencepiece")
+    except (InputError, TextError, OSError) as error:
+        sys.exit(f"error: {error}")
