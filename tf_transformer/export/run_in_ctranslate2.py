@@ -289,12 +289,12 @@ def sentences_where(forms: Sequence[Form | None], texts: Sequence[str]) -> list[
 
 
 def whole_characters(tokens: Sequence[str]) -> Iterator[str]:
-    """The tokens without incomplete UTF-8: bytes that form no character are left out."""
+    """The tokens without incomplete UTF-8 and NUL: bytes that form no character are left out."""
     is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
     for are_bytes, part in itertools.groupby(tokens, lambda token: bool(is_byte(token))):
         if are_bytes:
             text = bytes(int(token[3:5], 16) for token in part).decode("utf-8", "ignore")
-            yield from (f"<0x{byte:02X}>" for byte in text.encode("utf-8"))
+            yield from (f"<0x{byte:02X}>" for byte in text.replace("\0", "").encode("utf-8"))
         else:
             yield from part
 

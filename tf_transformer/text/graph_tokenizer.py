@@ -13,9 +13,10 @@ from tf_transformer.text.target_tag import TAG
 from tf_transformer.text.terms import ALONE
 from tf_transformer.text.tokenizer import Tokenizer
 
-# For each first byte of a character: its size in bytes, and the range of its second byte.
+# For each first byte of a character: its size in bytes, and the range of its second byte. NUL is
+# none, because no text has it.
 _FIRST = [
-    *(*[(1, 0, 0)] * 0x80, *[(0, 0, 0)] * 0x42, *[(2, 0x80, 0xBF)] * 0x1E),
+    *((0, 0, 0), *[(1, 0, 0)] * 0x7F, *[(0, 0, 0)] * 0x42, *[(2, 0x80, 0xBF)] * 0x1E),
     *((3, 0xA0, 0xBF), *[(3, 0x80, 0xBF)] * 12, (3, 0x80, 0x9F), *[(3, 0x80, 0xBF)] * 2),
     *((4, 0x90, 0xBF), *[(4, 0x80, 0xBF)] * 3, (4, 0x80, 0x8F), *[(0, 0, 0)] * 11),
 ]
@@ -195,7 +196,7 @@ class GraphTokenizer(tf.Module):
         """Selects the ids before the first end id, as ragged int32 (R, None).
 
         The first `lengths` (R,) of each row of `ids` (R, L) count. A search may predict bytes of
-        half a character. They are dropped, as by `Tokenizer.decode`.
+        half a character, or NUL. They are dropped, as by `Tokenizer.decode`.
         """
         inside = tf.sequence_mask(lengths, tf.shape(ids)[1])
         inside &= tf.cumsum(tf.cast(tf.equal(ids, EOS_ID), tf.int32), axis=1) == 0

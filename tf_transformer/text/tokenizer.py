@@ -272,13 +272,15 @@ class Tokenizer:
     def decode(self, ids: Sequence[int]) -> str:
         """Decodes ids to text, up to the first end-of-sentence id.
 
-        A search may predict the bytes of half a character. They are dropped.
+        A search may predict the bytes of half a character, or NUL, which no text has. They are
+        dropped.
         """
         before_end = itertools.takewhile(EOS_ID.__ne__, map(int, ids))
         whole: list[int] = []
         for are_bytes, part in itertools.groupby(before_end, self.byte_of.__contains__):
             if are_bytes:
                 text = bytes(self.byte_of[i] for i in part).decode("utf-8", "ignore")
+                text = text.replace("\0", "")
                 part = (self._ids_of_bytes[byte] for byte in text.encode("utf-8"))
             whole += part
         if self.before_spaces is None:
