@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.errors import InputError
-from tf_transformer.export.to_litert import options_of
+from tf_transformer.export.standalone import options_of
 from tf_transformer.imports import marian_folder
 from tf_transformer.inference.parts import join_parts
 from tf_transformer.inference.translator import Translator
@@ -119,7 +119,7 @@ def test_given_translations_are_read_as_in_the_graph(graphs, plain, text, target
 
 @pytest.mark.parametrize("kind", ["plain", "dividing", "tagged"])
 @EXAMPLES
-@example([4], "A Big Old Dog")  # the byte 0, which a search may predict
+@example(ids=[4], text="A Big Old Dog")  # the byte 0, which a search may predict
 @given(st.lists(st.integers(3, 999), max_size=8), st.sampled_from(FORMS))
 def test_translations_are_written_as_in_the_graph(graphs, plain, kind, ids, text):
     graph, texts = graphs[kind], plain[kind]

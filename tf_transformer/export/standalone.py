@@ -48,11 +48,16 @@ def write(
     The program is a module of this package. The facts are for metadata.json.
     """
     translator.codec.save(folder)
-    own = {**translator.own_options, "max_source_length": translator.max_source_length}
-    content = {**facts, "decoding": asdict(translator.config) | own}
+    content = {**facts, "decoding": options_of(translator)}
     text = json.dumps(content, ensure_ascii=False, indent=2) + "\n"
     (folder / "metadata.json").write_text(text, "utf-8")
     write_archive(folder / ARCHIVE, program)
+
+
+def options_of(translator: "Translator") -> dict[str, Any]:
+    """The options of the search and of its task by name."""
+    own = {**translator.own_options, "max_source_length": translator.max_source_length}
+    return asdict(translator.config) | own
 
 
 def write_archive(path: pathlib.Path, program: str) -> None:
