@@ -32,7 +32,6 @@ def site(tmp_path_factory):
         server.shutdown()
 
 
-@pytest.mark.browser
 @pytest.mark.network
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_the_page_gives_the_ids_of_the_search(run, site, browser, tmp_path, beam_size):
