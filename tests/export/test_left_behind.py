@@ -13,7 +13,6 @@ from tf_transformer.config.option import Effect, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.export import (
-    standalone,
     to_ctranslate2,
     to_marian,
     to_marian_npz,
@@ -42,7 +41,7 @@ REFUSED = {
         *("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling"),
         *("second_search", "split"),
     ),
-    "onnx": tuple(standalone.LACKING),
+    "onnx": tuple(to_onnx.LACKING),
     "marian": (),
     "marian_npz": (),
 }

@@ -21,10 +21,10 @@ TEXTS = ["", "one", "two hundred and three", "  ", "né 日本\tx", "TWO", "seve
 VARIANTS = {
     "paper": ({}, {}),
     "greedy": ({"norm_first": True}, {"beam_size": 1}),
-    "rotary, gelu": ({"position": "rotary", "activation": "gelu"}, {"min_length": 3}),
+    "rotary": ({"position": "rotary"}, {"min_length": 3}),
     "relative, swiglu": (
         {"position": "relative", "activation": "swiglu"},
-        {"no_repeat_ngram_size": 2, "early_stopping": "never"},
+        {"early_stopping": "never"},
     ),
     "t5, rms_norm": (
         {"position": "t5", "normalization": "rms_norm"},

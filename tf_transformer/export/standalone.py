@@ -28,12 +28,14 @@ LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Tr
 ARCHIVE = "translate.pyz"
 
 
-def require_supported(decode: DecodeConfig, format: str) -> None:
-    """Raises an `InputError` for an option that the folders do not have."""
-    lacking = {name: value for name in LACKING if (value := getattr(decode, name))}
-    if lacking:
-        given = ", ".join(f"decode.{name}={value}" for name, value in lacking.items())
-        options = " ".join(f"--{name} {LACKING[name]}" for name in lacking)
+def require_supported(
+    decode: DecodeConfig, format: str, lacking: Mapping[str, str] = LACKING
+) -> None:
+    """Raises an `InputError` for an option of `lacking`, by default those of all folders."""
+    found = {name: value for name in lacking if (value := getattr(decode, name))}
+    if found:
+        given = ", ".join(f"decode.{name}={value}" for name, value in found.items())
+        options = " ".join(f"--{name} {lacking[name]}" for name in found)
         raise InputError(
             f"--format {format} does not support {given}. Use --format saved_model, or give "
             f"{options}."
