@@ -51,8 +51,8 @@ class Model(StandaloneModel):
         self._file = _File(self.path / self.file, threads)
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
-        found = [self._run("search", source=source) for source in sources]
-        return [Hypotheses(row["ids"].tolist(), row["scores"].tolist(), []) for row in found]
+        outputs = [self._run("search", source=source) for source in sources]
+        return [Hypotheses(row["ids"].tolist(), row["scores"].tolist(), []) for row in outputs]
 
     def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
         """The model's score of a given translation of each text; 0 for a pair of empty texts."""

@@ -76,7 +76,7 @@ def main(folder: str, ids: str = "") -> list[dict[str, Any]]:
         return standalone_model.translated(model)
     with open(ids, "rb") as file:
         rows = [json.loads(line) for line in standalone_model.lines(file, ids)]
-    return [found._asdict() for found in model.search(rows)]
+    return [hypotheses._asdict() for hypotheses in model.search(rows)]
 
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ def require_supported(
     decode: DecodeConfig, format: str, lacking: Mapping[str, str] = LACKING
 ) -> None:
     """Raises an `InputError` for an option of `lacking`, by default those of all folders."""
-    found = {name: value for name in lacking if (value := getattr(decode, name))}
-    if found:
-        given = ", ".join(f"decode.{name}={value}" for name, value in found.items())
-        options = " ".join(f"--{name} {lacking[name]}" for name in found)
+    given = {name: value for name in lacking if (value := getattr(decode, name))}
+    if given:
+        names = ", ".join(f"decode.{name}={value}" for name, value in given.items())
+        options = " ".join(f"--{name} {lacking[name]}" for name in given)
         raise InputError(
-            f"--format {format} does not support {given}. Use --format saved_model, or give "
+            f"--format {format} does not support {names}. Use --format saved_model, or give "
             f"{options}."
         )
 
