@@ -1,6 +1,7 @@
 """Compares a folder for LiteRT with the translator from which it was exported."""
 
 import pathlib
+import shutil
 from collections.abc import Sequence
 
 from tf_transformer.config import Quantization
@@ -19,9 +20,12 @@ def write_checked(
     run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
-    to_litert.write(translator, folder, quantization, metadata.describe(run, translator))
+    facts = metadata.describe(run, translator)
     sentences = with_languages(sentences_of(run), translator)
-    summary = check(folder, translator, sentences, quantization)
+    for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
+        shutil.rmtree(folder, ignore_errors=True)
+        to_litert.write(translator, folder, stored, facts)
+        summary = check(folder, translator, sentences, stored)
     return f"{summary}; {(folder / to_litert.FILE).stat().st_size / 1e6:.1f} MB"
 
 
