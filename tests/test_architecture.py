@@ -221,6 +221,7 @@ READS_NO_TEXT = {
     *("export/compilation.py", "export/warm_up.py", "export/manifest.py"),
     "inference/saved_graph.py",
     *("data/prepared.py", "data/prepared_shards.py"),
+    "export/onnx_weights.py",  # it writes
     *("export/server_ops.py", "data/store.py", "inference/saved_translator.py"),
     *("visualization/attention_page.py", "visualization/corpus_page.py", "demo/app.py"),
     *("imports/imported.py", "imports/options.py", "imports/weights.py"),

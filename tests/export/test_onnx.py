@@ -142,7 +142,7 @@ def test_an_operation_that_onnx_lacks_is_named(tokenizer, monkeypatch):
     translator = mock.Mock()
     translator.graph.return_value.whole_search = search
     with pytest.raises(InputError, match=r"ONNX has no form of this model.*Bitcast"):
-        to_onnx.graph_of(translator)
+        to_onnx.graphs_of(translator)
 
 
 def test_differences_within_rounding_are_counted_and_others_refused():

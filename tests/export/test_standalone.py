@@ -73,7 +73,6 @@ def test_a_folder_that_does_not_run_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"keep": ("common",)}, r"decode.keep=.*give --keep \[\]"),
         ({"sampling": True}, r"decode.sampling=True.*give --sampling false"),
         ({"second_search": True}, r"decode.second_search=True.*give --second_search false"),
     ],

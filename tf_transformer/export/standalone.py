@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,22 @@ from typing import TYPE_CHECKING, Any
 import tf_transformer
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
+from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.files.writing import as_lines
+from tf_transformer.run.run import Run
+from tf_transformer.text.kept_spans import spans
 
 if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 # Options that the folders do not have, and the values that turn them off.
-LACKING = {"keep": "[]", "sampling": "false", "second_search": "false"}
+LACKING = {"sampling": "false", "second_search": "false"}
+# The checks of a folder that keeps spans also translate these.
+WITH_SPANS = (
+    "See https://example.org/a?b=c or write to me@example.org.",
+    "It weighs 5 kg, <b>{name}</b> says.",
+    "<i>I have %d messages.</i> &nbsp; <p>🙂 Thank you!</p><p>Yes.</p>",
+)
 LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Translator` also gives
 ARCHIVE = "translate.pyz"
 
@@ -79,6 +89,25 @@ def write_archive(path: pathlib.Path, program: str) -> None:
                 file = root.joinpath(*others)
                 file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
                 archive.write(file, file.relative_to(root.parent))
+
+
+def sentences_for(run: Run, translator: "Translator") -> list[str]:
+    """The sentences that checks of a folder translate."""
+    more = WITH_SPANS if translator.config.keep else ()
+    return with_languages([*sentences_of(run), *more], translator)
+
+
+def require_spans(
+    decode: DecodeConfig, sentences: Sequence[str], translations: Sequence[str]
+) -> None:
+    """Raises a `RuntimeError` for a translation without a kept span of its sentence."""
+    for sentence, translation in zip(sentences, translations, strict=True):
+        wanted, found = (Counter(spans(x, decode.keep)) for x in (sentence, translation))
+        if any(found[span] != count for span, count in wanted.items()):
+            raise RuntimeError(
+                f"the export loses spans that decode.keep names. Source: {sentence!r:.200}; its "
+                f"translation: {translation!r:.200}."
+            )
 
 
 def run(

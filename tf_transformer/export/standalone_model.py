@@ -21,10 +21,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+
 from tf_transformer.errors import InputError
 from tf_transformer.files.text_lines import STDIN, TextError, chunks_of, lines_of
 from tf_transformer.text.codec import Codec
-from tf_transformer.text.plain_texts import PlainTexts, Scored, Source, joined
+from tf_transformer.text.plain_texts import PlainTexts, Scored, Source
 
 NOTHING = -1e8  # the score of a missing translation is lower
 
@@ -40,7 +42,7 @@ class Hypotheses(NamedTuple):
 class StandaloneModel:
     """The base class: an exported folder, ready to translate strings.
 
-    A subclass loads `file`, the name of the model's file, and has its `search`.
+    A subclass loads `file`, the name of the model's file, and has its `search` and `attend`.
 
     Raises:
         InputError: for a folder without the file, or a text with a wrong target tag.
@@ -64,6 +66,13 @@ class StandaloneModel:
         """The hypotheses for each row of source ids, with the end id."""
         raise NotImplementedError
 
+    def attend(self, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+        """The attention of ids of a translation to those of its source, float32 (T, S).
+
+        Rows sum to 1 without the end id of the source. Kept spans need it.
+        """
+        raise NotImplementedError
+
     def __call__(self, texts: Sequence[str]) -> list[Scored]:
         """The best translation of each text."""
         return [row[0] for row in self.n_best(texts)]
@@ -73,18 +82,19 @@ class StandaloneModel:
         texts = as_list("texts", texts)
         self.texts.require_tags(texts)
         divided = list(map(self.texts.parts, texts))
-        sources = [self.texts.read(part.text) for parts in divided for part in parts]
+        sources = [self.texts.read(part.tag + part.text) for parts in divided for part in parts]
         found = iter(self.search([source.ids for source in sources if source.ids]))
         rows = iter([
             self._written(next(found), source) if source.ids else [Scored(source.copy, 0.0)]
             for source in sources
         ])  # fmt: skip
-        return [joined(parts, [next(rows) for _ in parts]) for parts in divided]
+        return [self.texts.joined(parts, [next(rows) for _ in parts]) for parts in divided]
 
     def _written(self, found: Hypotheses, source: Source) -> list[Scored]:
         """The translations of hypotheses."""
-        pairs = zip(self.texts.written(found.ids, source), found.scores, strict=True)
-        rows = [Scored(text, score) for text, score in pairs if score > NOTHING]
+        scores = [score for score in found.scores if score > NOTHING]  # the best ones stand first
+        texts = self.texts.written(found.ids[: len(scores)], source, self.attend)
+        rows = list(map(Scored, texts, scores))
         if self.options["distinct"]:
             rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
         return rows[: self.options["num_hypotheses"]] or [Scored("", 0.0)]

@@ -18,6 +18,7 @@ import tensorflow as tf
 from tf_transformer.config import Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone
+from tf_transformer.inference.kept_graph import attention
 from tf_transformer.inference.search import Search, token_log_probabilities
 from tf_transformer.inference.text_graph import Outputs, Traced
 from tf_transformer.machine.keras_settings import own_settings
@@ -82,16 +83,22 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     search = replace(translator.graph().whole_search, static_shapes=True, grows=False)
     graphs = _Graphs(search)
     for length in lengths:
-        source, target = (
-            tf.TensorSpec((1, length), tf.int32, name=name) for name in ("source", "target")
-        )
-        for name, function, *inputs in (
-            ("search", graphs.search, source),
-            ("score", graphs.score, source, target),
-        ):
-            traced = Traced(function, *inputs).__call__
-            archive.add_endpoint(f"{name}_{length}", traced, input_signature=inputs)
+        source, target = _ids("source", length), _ids("target", length)
+        searched = Traced(graphs.search, source)
+        signatures = {
+            "search": (searched, source),
+            "score": (Traced(graphs.score, source, target), source, target),
+        }
+        if search.config.keep:
+            found = _ids("target", searched.concrete.structured_outputs["ids"].shape[1])
+            signatures["attend"] = (Traced(graphs.attend, source, found), source, found)
+        for name, (traced, *inputs) in signatures.items():
+            archive.add_endpoint(f"{name}_{length}", traced.__call__, input_signature=inputs)
     archive.write_out(folder, verbose=False)
+
+
+def _ids(name: str, length: int) -> tf.TensorSpec:
+    return tf.TensorSpec((1, length), tf.int32, name=name)
 
 
 class _Graphs(NamedTuple):
@@ -108,3 +115,8 @@ class _Graphs(NamedTuple):
         """The log-probability of each token of a target, (S,)."""
         of_tokens = token_log_probabilities(self.of_ids.model, source, target)
         return {"log_probabilities": of_tokens[0]}
+
+    def attend(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
+        """The attention of each token of a target to those of the source, (T, S)."""
+        weights = attention(self.of_ids.model, source, target, self.of_ids.config)
+        return {"attention": weights[0]}

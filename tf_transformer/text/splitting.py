@@ -116,7 +116,9 @@ class SentenceSplitter:
 
 def marked(text: str, marks: Marks, kept: str = "") -> str:
     """Replaces the patterns of marks in a text, outside of the matches of the pattern `kept`."""
-    pieces = re.sub(f"({kept})", rf"{MARK}\1{MARK}", text).split(MARK) if kept else [text]
+    pieces = [text]
+    if kept:  # its flag is that of `kept_spans`
+        pieces = re.sub(f"({kept})", rf"{MARK}\1{MARK}", text, flags=re.ASCII).split(MARK)
     for pattern, replacement in marks:
         pieces[::2] = [re.sub(pattern, replacement, piece) for piece in pieces[::2]]
     return "".join(pieces)
