@@ -122,12 +122,11 @@ class SentenceSplitter:
 
 def marked(text: str, marks: Marks, kept: str = "") -> str:
     """Replaces the patterns of marks in a text, outside of the matches of the pattern `kept`."""
-    pieces = [text]
-    if kept:  # its flag is that of `kept_spans`
-        pieces = re.sub(f"({kept})", rf"{MARK}\1{MARK}", text, flags=re.ASCII).split(MARK)
+    sub = functools.partial(re.sub, flags=re.ASCII)  # patterns mean what they mean in RE2
+    pieces = sub(f"({kept})", rf"{MARK}\1{MARK}", text).split(MARK) if kept else [text]
     for pattern, replacement in marks:
-        pieces[::2] = [re.sub(pattern, replacement, piece) for piece in pieces[::2]]
-    pieces[1::2] = [re.sub(*BLOCK_MARK, piece) for piece in pieces[1::2]]
+        pieces[::2] = [sub(pattern, replacement, piece) for piece in pieces[::2]]
+    pieces[1::2] = [sub(*BLOCK_MARK, piece) for piece in pieces[1::2]]
     return "".join(pieces)
 
 
