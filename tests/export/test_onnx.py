@@ -17,11 +17,12 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.text.tokenizer import Tokenizer
 
 TEXTS = ["", "one", "two hundred and three", "  ", "né 日本\tx", "TWO", "seven " * 30]
+TEXTS += ["one {a} <b>three</b> 🙂"]
 # Each kind of attention, position, activation and normalization, and each rule of a search.
 VARIANTS = {
     "paper": ({}, {}),
     "greedy": ({"norm_first": True}, {"beam_size": 1}),
-    "rotary": ({"position": "rotary"}, {"min_length": 3}),
+    "rotary": ({"position": "rotary"}, {"min_length": 3, "keep": ("common",)}),
     "relative, swiglu": (
         {"position": "relative", "activation": "swiglu"},
         {"early_stopping": "never"},
@@ -39,7 +40,10 @@ VARIANTS = {
         {"excluded_tokens": ("▁t",), "avoid_unknown": True},
     ),
     "linear": ({"attention": "linear", "tie_embeddings": "none"}, {"max_length": 5}),
-    "ssru": ({"decoder_attention": "ssru", "attention_bias": True}, {"min_length_ratio": 0.5}),
+    "ssru": (
+        {"decoder_attention": "ssru", "attention_bias": True},
+        {"min_length_ratio": 0.5, "keep": ("emoji",)},
+    ),
     "grouped queries": (
         {"position": "none", "num_heads": 4, "num_key_value_heads": 2},
         {"max_length_ratio": 0.5, "length_penalty_offset": 0.0},
