@@ -158,8 +158,13 @@ def keeping(graphs):
     return {kind: kept_in(graph) for kind, graph in graphs.items() if graph.kept_spans}
 
 
-@pytest.mark.parametrize("kind", ["dividing", "tagged"])
-@pytest.mark.parametrize("count", [40, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("kind", "count"),
+    [
+        ("dividing", 15),
+        *(pytest.param(kind, 2000, marks=pytest.mark.slow) for kind in ("dividing", "tagged")),
+    ],
+)
 def test_spans_are_kept_as_in_the_graph(graphs, keeping, plain, kind, count):
     """For a source and random ids, with the attention of the model."""
     graph, texts = graphs[kind], plain[kind]
