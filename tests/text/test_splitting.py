@@ -113,7 +113,9 @@ def test_sentences(language, text, sentences):
 
 
 KEPT = r"\{[^{}]*\}|<[^<>]*>|https?://[^\s]+"  # placeholders, tags and addresses
-SPANS = st.sampled_from([*TAGS, "{one.<br>Two! 三。 }", "{a}", '<a title="Go.\nNow">', "http://a.b/?C.", "{"])
+SPANS = st.sampled_from(
+    [*TAGS, "{one.<br>Two! 三。 }", "{a}", '<a title="Go.\nNow">', "http://a.b/?C.", "{"]
+)
 
 
 @given(st.lists(st.lists(WORDS | SPANS | st.sampled_from([" ", "\n"])).map("".join), max_size=3))

@@ -86,7 +86,10 @@ class StandaloneModel:
         pairs = zip(self.texts.written(found.ids, source), found.scores, strict=True)
         rows = [Scored(text, score) for text, score in pairs if score > NOTHING]
         if self.options["distinct"]:
-            rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
+            best: dict[str, Scored] = {}
+            for row in rows:
+                best.setdefault(row.text, row)
+            rows = list(best.values())
         return rows[: self.options["num_hypotheses"]] or [Scored("", 0.0)]
 
 
