@@ -10,6 +10,7 @@ import pytest
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone
+from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -42,6 +43,31 @@ def test_an_archive_runs_without_tensorflow(archive):
     words = [sys.executable, "-P", "-c", program, str(archive[1]), "--help"]
     done = subprocess.run(words, capture_output=True, check=False)
     assert not done.returncode, done.stderr.decode()
+
+
+class Known(StandaloneModel):
+    """A folder with tokenizers alone, whose search gives `hypotheses`."""
+
+    file, format = "tokenizer.model", "litert"
+    hypotheses: Hypotheses
+
+    def search(self, sources):
+        return [self.hypotheses] * len(sources)
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(True, "one three"), (False, "one three one")])
+def test_of_equal_texts_the_best_is_kept_in_its_place(tmp_path, distinct, expected):
+    tokenizer = Tokenizer.train(["one two three"] * 3, vocabulary_size=300)
+    Codec(tokenizer).save(tmp_path)
+    options = {"max_source_length": 9, "distinct": distinct, "num_hypotheses": 4}
+    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": options}))
+    model, (*one, end) = Known(tmp_path), tokenizer.encode("one")
+    of_half_a_character = [*one, tokenizer.piece_to_id("<0xC3>"), end]
+    ids = [[*one, end], tokenizer.encode("three"), of_half_a_character]
+    model.hypotheses = Hypotheses(ids, [-1.0, -2.0, -3.0], [])
+    (row,) = model.n_best(["two"])
+    assert " ".join(x.text for x in row) == expected
+    assert [x.score for x in row] == [-1.0, -2.0, -3.0][: len(row)]
 
 
 def test_a_missing_folder_is_an_error(archive, tmp_path):

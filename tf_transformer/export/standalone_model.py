@@ -96,7 +96,10 @@ class StandaloneModel:
         texts = self.texts.written(found.ids[: len(scores)], source, self.attend)
         rows = list(map(Scored, texts, scores))
         if self.options["distinct"]:
-            rows = list({row.text: row for row in reversed(rows)}.values())[::-1]
+            best: dict[str, Scored] = {}
+            for row in rows:
+                best.setdefault(row.text, row)
+            rows = list(best.values())
         return rows[: self.options["num_hypotheses"]] or [Scored("", 0.0)]
 
 
