@@ -55,9 +55,7 @@ class Model(StandaloneModel):
     def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
         outputs = [self._run("search", len(source), source=source) for source in sources]
         return [
-            Hypotheses(
-                [[x for x in ids if x] for ids in row["ids"].tolist()], row["scores"].tolist(), []
-            )
+            Hypotheses([ids[ids > 0].tolist() for ids in row["ids"]], row["scores"].tolist(), [])
             for row in outputs
         ]
 

@@ -70,8 +70,9 @@ class Model(StandaloneModel):
         return self._session(self.attention_file)  # few texts need it
 
     def attend(self, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
-        pair = {"source": np.int32([source]), "target": np.int32([target])}
-        return self._attention.run(["attention"], pair)[0][0]
+        pair = {"source": source, "target": target}
+        rows = {name: np.array([ids], np.int32) for name, ids in pair.items()}
+        return self._attention.run(["attention"], rows)[0][0]
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
         """The hypotheses for rows of source ids. Rows of similar length share a batch."""

@@ -8,7 +8,7 @@ of the folder.
 import importlib.util
 import pathlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,18 +82,19 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     archive.track(translator.model)
     search = replace(translator.graph().whole_search, static_shapes=True)
     graphs = _Graphs(search)
+
+    def add(name: str, function: Callable[..., Outputs], *inputs: tf.TensorSpec) -> Traced:
+        traced = Traced(function, *inputs)
+        archive.add_endpoint(name, traced.__call__, input_signature=list(inputs))
+        return traced
+
     for length in lengths:
-        source, target = _ids("source", length), _ids("target", length)
-        searched = Traced(graphs.search, source)
-        signatures = {
-            "search": (searched, source),
-            "score": (Traced(graphs.score, source, target), source, target),
-        }
+        source = _ids("source", length)
+        searched = add(f"search_{length}", graphs.search, source)
+        add(f"score_{length}", graphs.score, source, _ids("target", length))
         if search.config.keep:
-            found = _ids("target", searched.concrete.structured_outputs["ids"].shape[1])
-            signatures["attend"] = (Traced(graphs.attend, source, found), source, found)
-        for name, (traced, *inputs) in signatures.items():
-            archive.add_endpoint(f"{name}_{length}", traced.__call__, input_signature=inputs)
+            longest = searched.concrete.structured_outputs["ids"].shape[1]
+            add(f"attend_{length}", graphs.attend, source, _ids("target", longest))
     archive.write_out(folder, verbose=False)
 
 
