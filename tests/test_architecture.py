@@ -42,7 +42,6 @@ KERAS_ONLY = {
 # Run by path in fresh processes, and the packages that they may not import.
 PROGRAMS = {
     "export/run_in_session.py": {"tf_transformer", "keras"},
-    "export/run_in_ctranslate2.py": {"tf_transformer", "keras", "tensorflow"},
 }
 
 
@@ -243,9 +242,7 @@ READER = {"files/text_lines.py", "files/reading.py"}
 ALLOWED = {
     "files/streaming.py": {"stdin", "open"},  # it reads its own partial outputs, too
     "export/run_in_session.py": {"stdin"},
-    "export/run_in_ctranslate2.py": {"stdin", "open", "read_bytes", "read_text"},
     "export/run_in_onnx.py": {"open"},
-    "export/run_in_litert.py": {"stdin", "open"},
     "export/standalone_model.py": {"stdin", "open", "read_text"},
     "export/litert_file.py": {"stdin"},  # the work that its caller gives
     "export/serving/client_rest.py": {"stdin"},

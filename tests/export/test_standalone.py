@@ -4,16 +4,18 @@ import json
 import subprocess
 import sys
 import zipfile
+from unittest import mock
 
 import pytest
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import standalone
+from tf_transformer.export import run_in_onnx, standalone
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 PROGRAMS = {
+    "tf_transformer.export.run_in_ctranslate2": ("model.bin", "ctranslate2", "ctranslate2"),
     "tf_transformer.export.run_in_litert": ("model.tflite", "ai_edge_litert", "ai-edge-litert"),
     "tf_transformer.export.run_in_onnx": ("model.onnx", "onnxruntime", "onnxruntime"),
 }
@@ -44,7 +46,11 @@ def test_an_archive_runs_without_tensorflow(archive):
     assert not done.returncode, done.stderr.decode()
 
 
-def test_a_missing_folder_is_an_error(archive, tmp_path):
+@pytest.mark.parametrize("has_model", [False, True])
+def test_a_folder_without_its_files_is_an_error(archive, tmp_path, has_model):
+    """The model alone is no export: its options are not known."""
+    if has_model:
+        (tmp_path / PROGRAMS[archive[0]][0]).touch()
     done = started(archive[1], "--folder", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {tmp_path} is not an exported folder".encode())
@@ -62,6 +68,16 @@ def test_a_missing_package_is_named(archive, tmp_path):
     assert done.returncode == 1
     expected = f"error: {module} is not installed: pip install {package} sentencepiece"
     assert done.stderr.decode().startswith(expected)
+
+
+def test_a_form_that_scores_no_translations_says_so(tmp_path):
+    (tmp_path / "model.onnx").touch()
+    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": {"max_source_length": 9}}))
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
+    with mock.patch.dict(sys.modules, onnxruntime=mock.MagicMock()):
+        model = run_in_onnx.Model(tmp_path)
+    with pytest.raises(InputError, match="--format onnx does not score translations"):
+        model.score(["one"], ["two"])
 
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):
