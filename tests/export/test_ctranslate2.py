@@ -99,8 +99,8 @@ def test_of_equal_texts_the_best_is_kept(
 ):
     options = {"beam_size": 3, "num_hypotheses": 3, "distinct": distinct}
     to_ctranslate2.write(untrained(tokenizer, options), tmp_path, "float32")
-    hypotheses = [["▁", "t", "</s>"], ["▁t", "</s>"], ["▁", "</s>"]]
-    beam = mock.Mock(hypotheses=hypotheses, scores=[-1.0, -1.0, -3.0])
+    hypotheses = [["▁", "t", "</s>"], ["▁", "</s>"], ["▁t", "</s>"]]
+    beam = mock.Mock(hypotheses=hypotheses, scores=[-1.0, -1.5, -3.0])
     model = loaded(tmp_path)
     monkeypatch.setattr(model, "beams", lambda sources: [beam])
     (found,) = model.n_best(["one"])

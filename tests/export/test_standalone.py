@@ -4,13 +4,15 @@ import json
 import subprocess
 import sys
 import zipfile
-from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import run_in_onnx, standalone
+from tf_transformer.export import standalone
+from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
@@ -70,14 +72,47 @@ def test_a_missing_package_is_named(archive, tmp_path):
     assert done.stderr.decode().startswith(expected)
 
 
-def test_a_form_that_scores_no_translations_says_so(tmp_path):
-    (tmp_path / "model.onnx").touch()
-    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": {"max_source_length": 9}}))
-    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
-    with mock.patch.dict(sys.modules, onnxruntime=mock.MagicMock()):
-        model = run_in_onnx.Model(tmp_path)
-    with pytest.raises(InputError, match="--format onnx does not score translations"):
-        model.score(["one"], ["two"])
+class StandIn(StandaloneModel):
+    """It finds what a test gives."""
+
+    file, format = "model", "stand_in"
+
+    def search(self, sources):
+        return [self.found for _ in sources]
+
+
+@pytest.fixture(scope="module")
+def stand_in(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("stand_in")
+    (folder / "model").touch()
+    decoding = {"max_source_length": 9, "num_hypotheses": 9, "distinct": True}
+    (folder / "metadata.json").write_text(json.dumps({"decoding": decoding}))
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(folder)
+    return StandIn(folder)
+
+
+@given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=9))
+def test_of_equal_texts_the_best_stays_at_its_place(stand_in, texts):
+    ids, scores = (
+        stand_in.texts.codec.encode_batch("target", texts),
+        [-x for x in range(len(texts))],
+    )
+    stand_in.found = Hypotheses(ids, scores, [])
+    (row,) = stand_in.n_best(["one"])
+    assert row == [(text, -texts.index(text)) for text in dict.fromkeys(texts)]
+
+
+def test_a_form_that_scores_no_translations_says_so(stand_in):
+    with pytest.raises(InputError, match="--format stand_in does not score translations"):
+        stand_in.score(["one"], ["two"])
+
+
+@pytest.mark.parametrize("texts", ["abc", b"abc", None, 3, {"one": 1}, ["one", None], [["one"]]])
+def test_what_is_not_a_list_of_texts_is_an_error(stand_in, texts):
+    with pytest.raises(InputError, match="expected a list of texts, got"):
+        stand_in(texts)
+    with pytest.raises(InputError, match="expected a list of translations, got"):
+        stand_in.score(["one"], texts)
 
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):
