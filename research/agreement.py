@@ -11,7 +11,8 @@ translations, and the reason:
 - search: both systems prefer the same translation, and one of the searches did not find it.
 
 `float32, own ranking` is the result of `translate_batch` with the same length penalty: CTranslate2
-divides by length^α where the run divides by ((5 + length) / 6)^α. See `run_in_ctranslate2.py` of the package.
+divides by length^α where the run divides by ((5 + length) / 6)^α. The program of the export,
+`run_in_ctranslate2.py` of the package, says how it ranks them.
 """
 
 import pathlib
