@@ -6,8 +6,6 @@ import sys
 import zipfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
@@ -48,6 +46,36 @@ def test_an_archive_runs_without_tensorflow(archive):
     assert not done.returncode, done.stderr.decode()
 
 
+class Known(StandaloneModel):
+    """A folder with tokenizers alone, whose search gives `hypotheses`."""
+
+    file, format = "tokenizer.model", "known"
+    hypotheses: Hypotheses
+
+    def search(self, sources):
+        return [self.hypotheses] * len(sources)
+
+
+@pytest.fixture
+def known(tmp_path):
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
+    options = {"max_source_length": 9, "distinct": True, "num_hypotheses": 4}
+    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": options}))
+    return Known(tmp_path)
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(True, "one three"), (False, "one three one")])
+def test_of_equal_texts_the_best_is_kept_in_its_place(known, distinct, expected):
+    known.options["distinct"], tokenizer = distinct, known.texts.codec["target"]
+    *one, end = tokenizer.encode("one")
+    of_half_a_character = [*one, tokenizer.piece_to_id("<0xC3>"), end]
+    ids = [[*one, end], tokenizer.encode("three"), of_half_a_character]
+    known.hypotheses = Hypotheses(ids, [-1.0, -2.0, -3.0], [])
+    (row,) = known.n_best(["two"])
+    assert " ".join(x.text for x in row) == expected
+    assert [x.score for x in row] == [-1.0, -2.0, -3.0][: len(row)]
+
+
 @pytest.mark.parametrize("has_model", [False, True])
 def test_a_folder_without_its_files_is_an_error(archive, tmp_path, has_model):
     """The model alone is no export: its options are not known."""
@@ -72,47 +100,17 @@ def test_a_missing_package_is_named(archive, tmp_path):
     assert done.stderr.decode().startswith(expected)
 
 
-class StandIn(StandaloneModel):
-    """It finds what a test gives."""
-
-    file, format = "model", "stand_in"
-
-    def search(self, sources):
-        return [self.found for _ in sources]
-
-
-@pytest.fixture(scope="module")
-def stand_in(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("stand_in")
-    (folder / "model").touch()
-    decoding = {"max_source_length": 9, "num_hypotheses": 9, "distinct": True}
-    (folder / "metadata.json").write_text(json.dumps({"decoding": decoding}))
-    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(folder)
-    return StandIn(folder)
-
-
-@given(st.lists(st.sampled_from(["one", "two", "three"]), min_size=1, max_size=9))
-def test_of_equal_texts_the_best_stays_at_its_place(stand_in, texts):
-    ids, scores = (
-        stand_in.texts.codec.encode_batch("target", texts),
-        [-x for x in range(len(texts))],
-    )
-    stand_in.found = Hypotheses(ids, scores, [])
-    (row,) = stand_in.n_best(["one"])
-    assert row == [(text, -texts.index(text)) for text in dict.fromkeys(texts)]
-
-
-def test_a_form_that_scores_no_translations_says_so(stand_in):
-    with pytest.raises(InputError, match="--format stand_in does not score translations"):
-        stand_in.score(["one"], ["two"])
+def test_a_form_that_scores_no_translations_says_so(known):
+    with pytest.raises(InputError, match="--format known does not score translations"):
+        known.score(["one"], ["two"])
 
 
 @pytest.mark.parametrize("texts", ["abc", b"abc", None, 3, {"one": 1}, ["one", None], [["one"]]])
-def test_what_is_not_a_list_of_texts_is_an_error(stand_in, texts):
+def test_what_is_not_a_list_of_texts_is_an_error(known, texts):
     with pytest.raises(InputError, match="expected a list of texts, got"):
-        stand_in(texts)
+        known(texts)
     with pytest.raises(InputError, match="expected a list of translations, got"):
-        stand_in.score(["one"], texts)
+        known.score(["one"], texts)
 
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):

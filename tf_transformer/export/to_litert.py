@@ -79,7 +79,7 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     """Writes a SavedModel with the signatures that `run_in_litert.py` describes."""
     archive = keras.export.ExportArchive()
     archive.track(translator.model)
-    search = replace(translator.graph().whole_search, static_shapes=True, grows=False)
+    search = replace(translator.graph().whole_search, static_shapes=True)
     graphs = _Graphs(search)
     for length in lengths:
         source, target = (

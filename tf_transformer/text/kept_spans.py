@@ -61,6 +61,14 @@ TAG_NAME = r"^</?([\w:.-]+)[^<]*$"
 ALONE = (
     r"<[^/][^<]*/>|(?i:<(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr))\b[^<]*>"
 )
+_BLOCKS = """
+article aside blockquote body br center dd details div dl dt figcaption figure footer form h1 h2 h3
+h4 h5 h6 head header hr html li main nav ol p pre section summary table tbody td tfoot th thead tr
+ul
+"""
+BLOCKS = tuple(_BLOCKS.split())
+"""Elements of HTML that no sentence reaches into or out of."""
+BLOCK_TAG = rf"</?(?i:{'|'.join(BLOCKS)})(?:{_ATTRIBUTE})*{_BLANK}*/?>"
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});"
 
 _PICTURE = (
