@@ -75,7 +75,7 @@ def test_lone_surrogates_and_deep_requests(model):
 
 
 @pytest.mark.parametrize("texts", OTHERS, ids=str)
-def test_folders_without_tensorflow_refuse_other_inputs(texts, folder):
+def test_ctranslate2_refuses_other_inputs(texts, folder):
     pytest.importorskip("ctranslate2", reason="needs ctranslate2: pip install ctranslate2")
     from tf_transformer.export.run_in_ctranslate2 import Model
 
