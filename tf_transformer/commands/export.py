@@ -46,7 +46,7 @@ def main(
             more. auto: compile if this is faster for sentences of the run on this machine.
         dtype: dtype of weights and computation.
         format: kind of model. saved_model: for TensorFlow Serving. ctranslate2, litert, onnx:
-            folders for CTranslate2, LiteRT, such as on phones, and onnxruntime, each with its own
+            folders for CTranslate2, for LiteRT on phones, and for onnxruntime, each with its own
             program. run: a small folder with the averaged weights, for --run_dir of each command
             and for --train.init_from. marian: a folder that MarianMTModel and MarianTokenizer of
             Transformers load. marian_npz: a folder for marian-decoder.
