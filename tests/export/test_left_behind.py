@@ -38,17 +38,13 @@ VALUES = {
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
 REFUSED = {
     "ctranslate2": (
-        *("coverage_penalty", "keep", "punctuation", "repetition_penalty", "sampling"),
-        *("second_search", "split"),
+        *("coverage_penalty", "keep", "repetition_penalty", "sampling", "second_search"),
     ),
     "onnx": tuple(to_onnx.LACKING),
     "marian": (),
     "marian_npz": (),
 }
-FILES = (
-    *("generation_config.json", "tokenizer_config.json", "decoder.yml", "search.json"),
-    "metadata.json",
-)
+FILES = (*("generation_config.json", "tokenizer_config.json", "decoder.yml", "metadata.json"),)
 
 
 @pytest.fixture(scope="module")

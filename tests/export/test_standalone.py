@@ -15,6 +15,7 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 PROGRAMS = {
+    "tf_transformer.export.run_in_ctranslate2": ("model.bin", "ctranslate2", "ctranslate2"),
     "tf_transformer.export.run_in_litert": ("model.tflite", "ai_edge_litert", "ai-edge-litert"),
     "tf_transformer.export.run_in_onnx": ("model.onnx", "onnxruntime", "onnxruntime"),
 }
@@ -48,29 +49,38 @@ def test_an_archive_runs_without_tensorflow(archive):
 class Known(StandaloneModel):
     """A folder with tokenizers alone, whose search gives `hypotheses`."""
 
-    file, format = "tokenizer.model", "litert"
+    file, format = "tokenizer.model", "known"
     hypotheses: Hypotheses
 
     def search(self, sources):
         return [self.hypotheses] * len(sources)
 
 
-@pytest.mark.parametrize(("distinct", "expected"), [(True, "one three"), (False, "one three one")])
-def test_of_equal_texts_the_best_is_kept_in_its_place(tmp_path, distinct, expected):
-    tokenizer = Tokenizer.train(["one two three"] * 3, vocabulary_size=300)
-    Codec(tokenizer).save(tmp_path)
-    options = {"max_source_length": 9, "distinct": distinct, "num_hypotheses": 4}
+@pytest.fixture
+def known(tmp_path):
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
+    options = {"max_source_length": 9, "distinct": True, "num_hypotheses": 4}
     (tmp_path / "metadata.json").write_text(json.dumps({"decoding": options}))
-    model, (*one, end) = Known(tmp_path), tokenizer.encode("one")
+    return Known(tmp_path)
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(True, "one three"), (False, "one three one")])
+def test_of_equal_texts_the_best_is_kept_in_its_place(known, distinct, expected):
+    known.options["distinct"], tokenizer = distinct, known.texts.codec["target"]
+    *one, end = tokenizer.encode("one")
     of_half_a_character = [*one, tokenizer.piece_to_id("<0xC3>"), end]
     ids = [[*one, end], tokenizer.encode("three"), of_half_a_character]
-    model.hypotheses = Hypotheses(ids, [-1.0, -2.0, -3.0], [])
-    (row,) = model.n_best(["two"])
+    known.hypotheses = Hypotheses(ids, [-1.0, -2.0, -3.0], [])
+    (row,) = known.n_best(["two"])
     assert " ".join(x.text for x in row) == expected
     assert [x.score for x in row] == [-1.0, -2.0, -3.0][: len(row)]
 
 
-def test_a_missing_folder_is_an_error(archive, tmp_path):
+@pytest.mark.parametrize("has_model", [False, True])
+def test_a_folder_without_its_files_is_an_error(archive, tmp_path, has_model):
+    """The model alone is no export: its options are not known."""
+    if has_model:
+        (tmp_path / PROGRAMS[archive[0]][0]).touch()
     done = started(archive[1], "--folder", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {tmp_path} is not an exported folder".encode())
@@ -88,6 +98,19 @@ def test_a_missing_package_is_named(archive, tmp_path):
     assert done.returncode == 1
     expected = f"error: {module} is not installed: pip install {package} sentencepiece"
     assert done.stderr.decode().startswith(expected)
+
+
+def test_a_form_that_scores_no_translations_says_so(known):
+    with pytest.raises(InputError, match="--format known does not score translations"):
+        known.score(["one"], ["two"])
+
+
+@pytest.mark.parametrize("texts", ["abc", b"abc", None, 3, {"one": 1}, ["one", None], [["one"]]])
+def test_what_is_not_a_list_of_texts_is_an_error(known, texts):
+    with pytest.raises(InputError, match="expected a list of texts, got"):
+        known(texts)
+    with pytest.raises(InputError, match="expected a list of translations, got"):
+        known.score(["one"], texts)
 
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):

@@ -20,24 +20,14 @@ All of them share the weights. Ids are int32.
 import math
 import os
 import pathlib
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tf_transformer.errors import InputError
 from tf_transformer.export import standalone_model
-from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel, as_list
-from tf_transformer.files.text_lines import STDIN
-
-
-class PairScore(NamedTuple):
-    """The score of a given translation."""
-
-    score: float  # log-probability divided by the length penalty
-    log_probability: float  # nats
+from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 
 
 class Model(StandaloneModel):
@@ -63,27 +53,14 @@ class Model(StandaloneModel):
         found = self._run("attend", len(source), source=source, target=target)["attention"]
         return found[: len(target), : len(source)]
 
-    def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of a given translation of each text; 0 for a pair of empty texts."""
-        texts, translations = as_list("texts", texts), as_list("translations", translations)
-        if len(texts) != len(translations):
-            raise InputError(
-                f"expected as many translations as texts, got {len(translations)} translations and "
-                f"{len(texts)} texts."
-            )
-        self.texts.require_tags(texts)
-        return [self._of_pair(*pair) for pair in zip(texts, translations, strict=True)]
-
-    def _of_pair(self, text: str, translation: str) -> PairScore:
-        source, target = self.texts.read_pair(text, translation)
-        if max(len(source), len(target)) < 2:
-            return PairScore(0.0, 0.0)
-        longest = max(len(source), len(target))
-        found = self._run("score", longest, source=source, target=target)
-        total = float(found["log_probabilities"].sum())
-        offset = self.options["length_penalty_offset"]
-        ratio = (offset + len(target)) / (offset + 1)
-        return PairScore(total / ratio ** self.options["length_penalty"], total)
+    def log_probabilities(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[float]:
+        outputs = [
+            self._run("score", max(map(len, pair)), source=pair[0], target=pair[1])
+            for pair in pairs
+        ]
+        return [float(row["log_probabilities"].sum()) for row in outputs]
 
     def _run(self, name: str, longest: int, **rows: Sequence[int]) -> dict[str, np.ndarray]:
         """Runs the signature of the smallest length from `longest` on with rows of ids."""
@@ -130,14 +107,9 @@ class _File:
 def main(folder: str, translations: str = "") -> list[dict[str, Any]]:
     """Translates the lines of stdin, or scores a file of their translations."""
     model = Model(folder)
-    if not translations:
-        return standalone_model.translated(model)
-    texts = standalone_model.lines(sys.stdin.buffer, STDIN)
-    with open(translations, "rb") as file:
-        return [
-            pair._asdict()
-            for pair in model.score(texts, standalone_model.lines(file, translations))
-        ]
+    if translations:
+        return standalone_model.scored(model, translations)
+    return standalone_model.translated(model)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""What folders that translate without TensorFlow have in common, for LiteRT and for ONNX.
+"""What folders that translate without TensorFlow have in common: CTranslate2, LiteRT and ONNX.
 
 Each has the SentencePiece models, metadata.json, and translate.pyz, an archive of Python files that
 reads and writes texts. `standalone_model.py` is the base of its program.
 """
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -76,19 +77,24 @@ def write_archive(path: pathlib.Path, program: str) -> None:
     """Writes an archive of a program with all files of this package that it imports."""
     package = tf_transformer.__name__
     root = pathlib.Path(tf_transformer.__file__).parent
-    imports = f"import sys, {program}; print(*sys.modules)"
-    imported = subprocess.run(
-        [sys.executable, "-c", imports], check=True, capture_output=True, text=True
-    ).stdout.split()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         start = f'import runpy\n\nrunpy.run_module("{program}", run_name="__main__")\n'
         archive.writestr("__main__.py", start)
-        for name in sorted(imported):
+        for name in _imported(program):
             first, *others = name.split(".")
             if first == package:
                 file = root.joinpath(*others)
                 file = file / "__init__.py" if file.is_dir() else file.with_suffix(".py")
                 archive.write(file, file.relative_to(root.parent))
+
+
+@functools.cache
+def _imported(program: str) -> list[str]:
+    """The modules that a program imports, in the order of their names."""
+    imports = f"import sys, {program}; print(*sys.modules)"
+    command = [sys.executable, "-c", imports]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return sorted(printed.split())
 
 
 def sentences_for(run: Run, translator: "Translator") -> list[str]:
