@@ -129,3 +129,11 @@ def test_a_folder_that_does_not_run_is_an_error(tmp_path):
 def test_options_that_the_folders_lack_are_errors(format, options, named):
     with pytest.raises(InputError, match=f"--format {format} does not support {named}"):
         standalone.require_supported(DecodeConfig(**options), format)
+
+
+def test_a_translation_without_a_kept_span_is_an_error():
+    keep, sentences = DecodeConfig(keep=("placeholders",)), ["Hi {a}", "Two {a} {a} <b>"]
+    standalone.require_spans(keep, sentences, ["Hallo {a}", "{a} zwei {a}"])
+    with pytest.raises(RuntimeError, match=r"loses spans .*'Two {a} {a} <b>'.*'zwei {a}'"):
+        standalone.require_spans(keep, sentences, ["Hallo {a}", "zwei {a}"])
+    standalone.require_spans(DecodeConfig(), sentences, ["Hallo", "zwei"])
