@@ -44,7 +44,7 @@ REFUSED = {
     "marian": (),
     "marian_npz": (),
 }
-FILES = (*("generation_config.json", "tokenizer_config.json", "decoder.yml", "metadata.json"),)
+FILES = ("generation_config.json", "tokenizer_config.json", "decoder.yml", "metadata.json")
 
 
 @pytest.fixture(scope="module")
