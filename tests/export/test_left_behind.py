@@ -37,9 +37,7 @@ VALUES = {
 # What a summary calls an option, if it does not name it.
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
 REFUSED = {
-    "ctranslate2": (
-        *("coverage_penalty", "keep", "repetition_penalty", "sampling", "second_search"),
-    ),
+    "ctranslate2": ("coverage_penalty", "repetition_penalty", "sampling", "second_search"),
     "onnx": tuple(to_onnx.LACKING),
     "marian": (),
     "marian_npz": (),

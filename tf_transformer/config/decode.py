@@ -123,8 +123,8 @@ class DecodeConfig:
     no_repeat_ngram_size: int = search(0, not_negative, int32, off=0, formats=(CT2,))
     repetition_penalty: float = search(1.0, at_least_one, off=1.0)
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
-    keep: tuple[str, ...] | str = search((), off=(), common=True)
-    keep_as: Literal["text", "emoji"] = search("text", off=CHOICE)
+    keep: tuple[str, ...] | str = search((), off=(), formats=(CT2,), common=True)
+    keep_as: Literal["text", "emoji"] = search("text", off=CHOICE, formats=(CT2,))
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True, formats=(CT2,)

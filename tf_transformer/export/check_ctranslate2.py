@@ -54,6 +54,7 @@ def check(
     """
     texts = [one_line(translation.text) for translation in translator(sentences)]
     others = [one_line(row["translation"]) for row in standalone.run(folder, sentences)]
+    standalone.require_spans(translator.config, sentences, others)
     scores = [pair.score for pair in translator.score(sentences, texts)]
     given = standalone.run(folder, sentences, "translations", as_lines(texts))
     rescored = [row["score"] for row in given]

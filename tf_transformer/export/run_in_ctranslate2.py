@@ -3,8 +3,8 @@
     python FOLDER/translate.pyz --translations TRANSLATIONS < sentences
 
 scores the file TRANSLATIONS; its line n is the translation of line n of the sentences. It prints
-{"score": ..., "log_probability": ...}. The program needs the packages ctranslate2 and
-sentencepiece.
+{"score": ..., "log_probability": ...}. The program needs the packages ctranslate2, sentencepiece
+and NumPy.
 
 CTranslate2's beam search equals the search of this project, with these differences:
 
@@ -29,6 +29,8 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone_model
 from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 BATCH_SIZE = 32
 ROUNDING = 1e-3  # 100 · 0.53 is slightly below 53 in float32, and must give 53
 NO_EARLY_EXIT = 1e-9  # an α above 0 that changes no score
+SMALLEST = 1e-9  # sum of attention
 ANY_LENGTH = 0  # of inputs, which are cut before
 
 
@@ -118,6 +121,24 @@ class Model(StandaloneModel):
             max_input_length=ANY_LENGTH,
         )
         return [sum(result.log_probs) for result in results]
+
+    def attend(self, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+        """The attention of a head or of the heads of a layer; see `StandaloneModel.attend`."""
+        self._require_own_process()
+        pieces = [self._target[token] for token in target]
+        (result,) = self.translator.translate_batch(
+            [self.pieces(source)],
+            target_prefix=[pieces[:-1]],
+            beam_size=1,
+            max_decoding_length=len(pieces),
+            max_input_length=ANY_LENGTH,
+            return_attention=True,
+            return_end_token=True,
+        )
+        found = np.array(result.attention[0], np.float32)  # without the end token
+        weights = np.zeros((len(target), len(source)), np.float32)
+        weights[: len(found), : found.shape[1]] = found
+        return weights / np.maximum(weights.sum(axis=1, keepdims=True), SMALLEST)
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """The pieces of source ids without the end token, which CTranslate2 adds."""

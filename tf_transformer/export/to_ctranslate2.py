@@ -63,8 +63,10 @@ def write(
     spec.config.add_source_eos = translator.model.config.imported.source_end
     norm = translator.model.decoder.layers[0].attention_residual.norm
     spec.config.layer_norm_epsilon = norm.epsilon
-    if translator.config.alignment_head == 0:  # CTranslate2 can only take first heads
+    if translator.config.alignment_head == 0:
         spec.decoder.alignment_layer = np.int16(translator.config.alignment_layer)
+    else:  # CTranslate2 takes the first heads of a layer: here, all of the last layer
+        spec.decoder.alignment_heads = np.int16(translator.model.config.decoder.num_heads)
     spec.validate()
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
