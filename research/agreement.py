@@ -11,7 +11,8 @@ translations, and the reason:
 - search: both systems prefer the same translation, and one of the searches did not find it.
 
 `float32, own ranking` is the result of `translate_batch` with the same length penalty: CTranslate2
-divides by length^α where the run divides by ((5 + length) / 6)^α. See run_in_ctranslate2.py.
+divides by length^α where the run divides by ((5 + length) / 6)^α. The program of the export,
+`run_in_ctranslate2.py` of the package, says how it ranks them.
 """
 
 import pathlib
@@ -109,9 +110,7 @@ def translations(
         for form in FORMS:
             to_ctranslate2.write(translator, pathlib.Path(folder, form), form)
             model = Model(f"{folder}/{form}")
-            theirs: dict[str, list[str]] = {
-                form: [hypothesis.translation for hypothesis in model(texts)]
-            }
+            theirs: dict[str, list[str]] = {form: [hypothesis.text for hypothesis in model(texts)]}
             if form == "float32":
                 theirs[OWN_RANKING] = own_ranking(model, texts)
             for name, of_form in theirs.items():
@@ -122,14 +121,8 @@ def translations(
 
 def own_ranking(model: "Model", texts: Sequence[str]) -> list[str]:
     """The first hypothesis of each beam, as CTranslate2 ranks them."""
-    sources = model.source.encode(list(texts), out_type=str)
-    result = [""] * len(texts)
-    for length, indices in model.by_length(sources).items():
-        options = model.options(length)
-        results = model.translator.translate_batch([sources[i] for i in indices], **options)
-        for i, hypotheses_of_row in zip(indices, results, strict=True):
-            result[i] = model.text(hypotheses_of_row.hypotheses[0])
-    return result
+    beams = model.beams(model.texts.codec.encode_batch("source", texts))
+    return [model.text(beam.hypotheses[0]) for beam in beams]
 
 
 def differences(

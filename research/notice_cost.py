@@ -28,8 +28,8 @@ def main(
     run_dir: str,
     source: str,
     requests: int = 20,
-    rounds: int = 100,
-    processes: int = 3,
+    rounds: int = 40,
+    processes: int = 5,
     output: str = "",
 ) -> None:
     """Prints a row for greedy search and a beam of 4, each with one text and with 32 texts.
@@ -64,7 +64,9 @@ def main(
                                 rounds=rounds,
                             )
                         )
-                medians = {key: statistics.median(x[key] for x in found) for key in found[0]}
+                medians = {
+                    key: round(statistics.median(x[key] for x in found), 2) for key in found[0]
+                }
                 rows.append({"beam_size": beam_size, "texts": size} | medians)
     print(of_rows(rows))
     results.save(output, rows, ("tensorflow", "keras"))

@@ -11,9 +11,8 @@ from benchmarks.decode.marian import marian_config
 from benchmarks.harness.shapes import END_ID, PAD_ID, START_ID, Shape
 
 if TYPE_CHECKING:
-    from sentencepiece import SentencePieceProcessor
-
     from tf_transformer.inference.translator import Translator
+    from tf_transformer.text.codec import Codec
 
 _POSITIONS = "positions.npy"
 _EPSILON = 1e-6  # of our layer norms; Marian's configuration has no such field
@@ -76,13 +75,13 @@ def _norm(name: str, norm: Any) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def translate_with(
-    folder: str, tokenizer: "SentencePieceProcessor", search: dict[str, Any], batch_size: int
+    folder: str, codec: "Codec", search: dict[str, Any], batch_size: int
 ) -> Callable[[Sequence[str]], list[str]]:
     """Translates lists of strings with `generate`, in batches of similar length.
 
     Args:
         folder: that `save` wrote.
-        tokenizer: of the run.
+        codec: of the run.
         search: beam_size, length_penalty and max_extra_length.
         batch_size: lines of a batch.
     """
@@ -105,7 +104,7 @@ def translate_with(
 
     @torch.inference_mode()
     def translate(lines: Sequence[str]) -> list[str]:
-        rows = [torch.tensor([*tokenizer.encode(line), END_ID]) for line in lines]
+        rows = list(map(torch.tensor, codec.encode_batch("source", lines)))
         order = sorted(range(len(lines)), key=lambda i: -len(rows[i]))
         result = [""] * len(lines)
         for start in range(0, len(order), batch_size):
@@ -118,7 +117,7 @@ def translate_with(
                 max_new_tokens=source.shape[1] + search["max_extra_length"],
             )
             for i, ids in zip(batch, found[:, 1:].tolist(), strict=True):
-                result[i] = tokenizer.decode([token for token in ids if token > END_ID])
+                result[i] = codec.decode("target", [token for token in ids if token > END_ID])
         return result
 
     return translate

@@ -159,14 +159,13 @@ def _two_workers(path: str) -> Any:
 def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`translate_batch` of all lines with two workers, and SentencePiece before and after."""
     model = _two_workers(folder)
-    alpha = model.search["length_penalty"]
+    codec = model.texts.codec
 
     def translate(lines: Sequence[str]) -> list[str]:
-        sources = [model.source.divided(line) for line in lines]
         found = model.translator.translate_batch(
-            sources,
+            list(map(model.pieces, codec.encode_batch("source", lines))),
             beam_size=beam_size,
-            length_penalty=alpha,
+            length_penalty=model.options["length_penalty"],
             max_batch_size=BATCH_TOKENS,
             batch_type="tokens",
         )
@@ -178,6 +177,7 @@ def _ctranslate2(run_dir: str, folder: str, beam_size: int) -> Translate:
 def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
     """`translate_file` with two workers; CTranslate2 reads the text and forms the batches."""
     model = _two_workers(folder)
+    codec = model.texts.codec
 
     def translate(lines: Sequence[str]) -> list[str]:
         with tempfile.TemporaryDirectory() as files:
@@ -188,8 +188,8 @@ def _ctranslate2_file(run_dir: str, folder: str, beam_size: int) -> Translate:
                 max_batch_size=BATCH_TOKENS,
                 batch_type="tokens",
                 beam_size=beam_size,
-                length_penalty=model.search["length_penalty"],
-                source_tokenize_fn=model.source.divided,
+                length_penalty=model.options["length_penalty"],
+                source_tokenize_fn=lambda line: model.pieces(codec.encode("source", line)),
                 target_detokenize_fn=model.text,
             )
             return target.read_text("utf-8").splitlines()
@@ -222,7 +222,7 @@ def _marian(run_dir: str, folder: str, beam_size: int) -> Translate:
 
     torch.set_num_threads(THREADS)
     model = Model(f"{folder}/ctranslate2")
-    return translate_with(f"{folder}/marian", model.source.processor, model.search, BATCH)
+    return translate_with(f"{folder}/marian", model.texts.codec, model.options, BATCH)
 
 
 SYSTEMS = {

@@ -202,6 +202,13 @@ OWN: dict[str, Renderer] = {
         },
         left=2,
     ),
+    "notice_cost": fields_of(
+        "notice_cost",
+        {
+            **{"beam_size": "beam", "texts": "texts", "milliseconds": "ms without"},
+            **{"longer_least": "least time, %", "longer_median": "median time, %"},
+        },
+    ),
     "corpus_faults": fields_of(
         "corpus_faults",
         {

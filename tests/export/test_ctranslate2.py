@@ -3,9 +3,9 @@
 import importlib
 import importlib.util
 import json
-import pathlib
 import subprocess
 import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -13,13 +13,11 @@ from untrained_translator import untrained
 
 from tf_transformer.config import Config, DecodeConfig, ModelConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_ctranslate2, run_in_ctranslate2, to_ctranslate2
+from tf_transformer.export import check_ctranslate2, standalone, to_ctranslate2
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
-from tf_transformer.text import normalization
 from tf_transformer.text.tokenizer import Tokenizer
 
-ROOT = pathlib.Path(__file__).parents[2]
 TEXTS = ["", "one", "two hundred and three", "  ", "three three three", "né 日本\tx", "seven " * 30]
 VARIANTS = {
     "paper": {},
@@ -93,7 +91,7 @@ def test_its_attention_is_that_of_the_head_that_aligns(tokenizer, loaded, tmp_pa
     translator = untrained(tokenizer, options, num_layers=2)
     to_ctranslate2.write(translator, tmp_path, "float32")
     model = loaded(tmp_path)
-    _, sources = model.read(["one two"])
+    sources = [model.pieces(model.texts.read("one two").ids)]
     options = {"return_attention": True, "max_decoding_length": 8}
     (result,) = model.translator.translate_batch(sources, **options)
     first = result.attention[0][0]  # of the first token, which sees the source alone
@@ -102,13 +100,19 @@ def test_its_attention_is_that_of_the_head_that_aligns(tokenizer, loaded, tmp_pa
 
 
 @pytest.mark.parametrize(("distinct", "expected"), [(True, 2), (False, 3)])
-def test_of_equal_texts_the_best_is_kept(tokenizer, loaded, tmp_path, distinct, expected):
-    to_ctranslate2.write(untrained(tokenizer, {"distinct": distinct}), tmp_path, "float32")
-    beam = [["▁", "t", "</s>"], ["▁t", "</s>"], ["▁", "</s>"]]
-    found = loaded(tmp_path).rescore(beam, [-1.0, -1.0, -3.0])
+def test_of_equal_texts_the_best_is_kept(
+    tokenizer, loaded, tmp_path, monkeypatch, distinct, expected
+):
+    options = {"beam_size": 3, "num_hypotheses": 3, "distinct": distinct}
+    to_ctranslate2.write(untrained(tokenizer, options), tmp_path, "float32")
+    hypotheses = [["▁", "t", "</s>"], ["▁", "</s>"], ["▁t", "</s>"]]
+    beam = mock.Mock(hypotheses=hypotheses, scores=[-1.0, -1.5, -3.0])
+    model = loaded(tmp_path)
+    monkeypatch.setattr(model, "beams", lambda sources: [beam])
+    (found,) = model.n_best(["one"])
     assert len(found) == expected
     assert found[0] == max(found, key=lambda each: each.score)
-    assert {each.translation for each in found} == {"t", ""}
+    assert {each.text for each in found} == {"t", ""}
 
 
 @pytest.mark.parametrize(
@@ -127,7 +131,21 @@ def test_the_search_gives_the_same_translations_and_scores(
     translator = untrained(tokenizer, decode, **model)
     to_ctranslate2.write(translator, tmp_path, "float32")
     found, expected = loaded(tmp_path)(TEXTS), translator(TEXTS)
-    assert [row.translation for row in found] == [each.text for each in expected]
+    assert [row.text for row in found] == [each.text for each in expected]
+    scores = [row.score for row in found], [each.score for each in expected]
+    np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
+
+
+def test_several_sentences_and_punctuation_are_read_as_by_the_project(tokenizer, loaded, tmp_path):
+    """A long sentence is divided, too, by the length of the training's lines."""
+    options = {"split": "sentences", "punctuation": "opus", "split_language": "en"}
+    translator = untrained(tokenizer, options | {"trained_source_length": 12})
+    to_ctranslate2.write(translator, tmp_path, "float32")
+    model = loaded(tmp_path)
+    texts = ["One. „Two“ –\n\nMr. Three!", "seven, six, five " * 9, " ", "One? 二。三"]
+    assert len(model.texts.parts(texts[0])) == 3
+    found, expected = model(texts), translator(texts)
+    assert [row.text for row in found] == [each.text for each in expected]
     scores = [row.score for row in found], [each.score for each in expected]
     np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
 
@@ -152,7 +170,7 @@ def test_text_in_capitals_is_translated_as_by_the_project(plain, loaded, tmp_pat
     ):
         scores = ([each.score for each in rows] for rows in (found, expected))
         np.testing.assert_allclose(*scores, atol=1e-4, rtol=1e-5)
-    translations = [each.translation for each in model(texts)]
+    translations = [each.text for each in model(texts)]
     assert translations == [each.text for each in translator(texts)]
     assert [text in translations for text in texts] == [False, False, True, False, True, False]
 
@@ -176,7 +194,7 @@ def test_excluded_tokens_give_the_same_greedy_translations(
     free = [each.text for each in untrained(tokenizer, {"beam_size": 1}, end)(TEXTS)]
     translator = untrained(tokenizer, {"beam_size": 1} | excluding, end)
     to_ctranslate2.write(translator, tmp_path, "float32")
-    found = [each.translation for each in loaded(tmp_path)(TEXTS)]
+    found = [each.text for each in loaded(tmp_path)(TEXTS)]
     assert found == [each.text for each in translator(TEXTS)]
     assert found != free
 
@@ -283,8 +301,8 @@ def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     write = to_ctranslate2.write
 
-    def wrong(translator, folder, quantization):
-        write(translator, folder, quantization)
+    def wrong(translator, folder, *options):
+        write(translator, folder, *options)
         config = json.loads((folder / "config.json").read_text())
         (folder / "config.json").write_text(json.dumps(config | {"add_source_eos": False}))
 
@@ -301,55 +319,14 @@ def test_the_program_prints_one_object_per_line(tokenizer, tmp_path):
     to_ctranslate2.write(untrained(tokenizer), tmp_path, "float32")
     odd = "one\n\n  \ntwo\u2028three\x85four\n\r\nbroken ".encode() + b"\xff\xfe\nlast"
     process = subprocess.run(
-        [sys.executable, "export/run_in_ctranslate2.py", str(tmp_path)],
+        [sys.executable, "-P", str(tmp_path / standalone.ARCHIVE)],
         input=odd,
         capture_output=True,
-        cwd=ROOT,
         check=True,
     )
     rows = [json.loads(line) for line in process.stdout.decode().splitlines()]
     assert len(rows) == 7
     assert rows[1] == rows[2] == {"translation": "", "score": 0.0}
-
-
-def test_the_program_without_arguments_prints_its_usage():
-    pytest.importorskip("ctranslate2")
-    process = subprocess.run(
-        [sys.executable, "export/run_in_ctranslate2.py"], capture_output=True, cwd=ROOT, check=False
-    )
-    assert process.returncode == 2
-    assert process.stderr.startswith(b"usage: python export/run_in_ctranslate2.py FOLDER")
-
-
-def test_a_folder_that_does_not_run_is_an_error(tmp_path):
-    pytest.importorskip("ctranslate2")
-    with pytest.raises(RuntimeError, match="the export does not run in CTranslate2:"):
-        check_ctranslate2.run(tmp_path, ["one"])
-
-
-def test_text_is_cleaned_as_by_the_project():
-    """The program imports nothing of the project, so it has the rules again."""
-    for code in range(sys.maxunicode + 1):
-        character = chr(code)
-        text = f"{character}\t"
-        if not 0xD800 <= code < 0xE000:  # no text from a file has half of a surrogate pair
-            cleaned = "" if normalization.is_blank(text) else normalization.clean(text)
-            assert run_in_ctranslate2.clean(text) == cleaned, hex(code)
-        assert run_in_ctranslate2.has_letters(character) == normalization.has_letters(character)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_tokens_decode_as_by_the_project(tokenizer, seed):
-    """Bytes of half a character are dropped."""
-    random = np.random.default_rng(seed)
-    ids = random.choice(sorted(tokenizer.byte_of), size=30).tolist()
-    for place in random.integers(30, size=5):
-        ids[place] = tokenizer.piece_to_id("▁")
-    kept = run_in_ctranslate2.whole_characters(list(map(tokenizer.piece, ids)))
-    assert tokenizer.decode(ids) == tokenizer.decode(list(map(tokenizer.piece_to_id, kept)))
-    text = "é😀".encode() + b"\xf0\x9f"
-    tokens = [f"<0x{byte:02X}>" for byte in text]
-    assert list(run_in_ctranslate2.whole_characters(tokens)) == tokens[:-2]
 
 
 ZEN_2, ZEN_4, ZEN_5 = "fpu avx2 fma", "avx2 avx512_vnni", "avx2 avx_vnni"

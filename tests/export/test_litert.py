@@ -19,12 +19,14 @@ from tf_transformer.text.tokenizer import Tokenizer
 
 LONGEST = 12  # tokens of a source; longer ones are cut
 TEXTS = ["", "one", "two hundred and three", "  ", "THREE THREE", "17", "né 日本\tx", "seven " * 30]
+TEXTS += ["one {a} <b>three</b> 🙂"]
 SIZES = {"num_layers": 1, "d_model": 48, "d_ff": 64, "num_heads": 2}
 SEARCHES = {
     "greedy": DecodeConfig(beam_size=1, max_source_length=LONGEST, max_extra_length=9),
     "beam": DecodeConfig(
         **{"beam_size": 3, "num_hypotheses": 3, "max_source_length": LONGEST},
         **{"max_extra_length": 9, "min_length": 2, "early_stopping": "never"},
+        keep=("common",),
     ),
 }
 
@@ -56,7 +58,7 @@ def exported(request, tmp_path_factory):
 @pytest.mark.slow
 def test_the_folder_translates_like_the_translator(exported):
     translator, folder = exported
-    assert check_litert.check(folder, translator, TEXTS, "float32").startswith("0 of 8 ")
+    assert check_litert.check(folder, translator, TEXTS, "float32").startswith("0 of 9 ")
     facts = json.loads((folder / "metadata.json").read_text("utf-8"))
     assert (facts["lengths"], facts["weights"]) == ([LONGEST], "float32")
     assert set(facts["left_out"]) > {"terms", "prefixes"}

@@ -17,11 +17,12 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.text.tokenizer import Tokenizer
 
 TEXTS = ["", "one", "two hundred and three", "  ", "né 日本\tx", "TWO", "seven " * 30]
+TEXTS += ["one {a} <b>three</b> 🙂"]
 # Each kind of attention, position, activation and normalization, and each rule of a search.
 VARIANTS = {
     "paper": ({}, {}),
     "greedy": ({"norm_first": True}, {"beam_size": 1}),
-    "rotary": ({"position": "rotary"}, {"min_length": 3}),
+    "rotary": ({"position": "rotary"}, {"min_length": 3, "keep": ("common",)}),
     "relative, swiglu": (
         {"position": "relative", "activation": "swiglu"},
         {"early_stopping": "never"},
@@ -39,7 +40,10 @@ VARIANTS = {
         {"excluded_tokens": ("▁t",), "avoid_unknown": True},
     ),
     "linear": ({"attention": "linear", "tie_embeddings": "none"}, {"max_length": 5}),
-    "ssru": ({"decoder_attention": "ssru", "attention_bias": True}, {"min_length_ratio": 0.5}),
+    "ssru": (
+        {"decoder_attention": "ssru", "attention_bias": True},
+        {"min_length_ratio": 0.5, "keep": ("emoji",)},
+    ),
     "grouped queries": (
         {"position": "none", "num_heads": 4, "num_key_value_heads": 2},
         {"max_length_ratio": 0.5, "length_penalty_offset": 0.0},
@@ -142,7 +146,7 @@ def test_an_operation_that_onnx_lacks_is_named(tokenizer, monkeypatch):
     translator = mock.Mock()
     translator.graph.return_value.whole_search = search
     with pytest.raises(InputError, match=r"ONNX has no form of this model.*Bitcast"):
-        to_onnx.graph_of(translator)
+        to_onnx.graphs_of(translator)
 
 
 def test_differences_within_rounding_are_counted_and_others_refused():

@@ -7,6 +7,7 @@ onnx = pytest.importorskip("onnx", reason="needs the extra onnx: pip install '.[
 onnxruntime = pytest.importorskip("onnxruntime")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
+from tf_transformer.export import onnx_weights  # noqa: E402
 from tf_transformer.export.onnx_int8 import round_weights  # noqa: E402
 from tf_transformer.export.onnx_loops import take_out_constants  # noqa: E402
 from tf_transformer.export.run_in_onnx import IN_FLOAT32  # noqa: E402
@@ -75,11 +76,14 @@ def model_of(nodes, initializers, inputs, type=FLOAT, axes=2):
 
 def result(model, x):
     onnx.checker.check_model(model)
+    return result_of(model.SerializeToString(), model.graph.input[0].name, x)
+
+
+def result_of(file, feed, x):
     options = onnxruntime.SessionOptions()
     for name, value in IN_FLOAT32.items():
         options.add_session_config_entry(name, value)
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return session.run(None, {model.graph.input[0].name: x})[0]
+    return onnxruntime.InferenceSession(file, options).run(None, {feed: x})[0]
 
 
 def loops_in(graph):
@@ -158,3 +162,36 @@ def test_small_matrices_stay_in_float32():
     before = model.SerializeToString()
     round_weights(model)
     assert model.SerializeToString() == before
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_models_of_a_folder_share_their_weights(tmp_path, rounds):
+    """In int8, the weights of the first model stand in its loops."""
+    product = helper.make_node("MatMul", ["x", "w"], ["y"])
+    models = {
+        "loops.onnx": nested_loops(),
+        "product.onnx": model_of([product], {"w": weights()}, "x"),
+    }
+    take_out_constants(models["loops.onnx"].graph)
+    models["loops.onnx"].graph.node[-1].input[1] = "x"  # no node but the product reads w
+    x = weights(1) / 10
+    for model in models.values() if rounds else ():
+        round_weights(model)
+    expected = [result(model, x) for model in models.values()]
+    size = sum(
+        len(tensor.raw_data) for tensor in onnx_weights.weights_of(models["product.onnx"].graph)
+    )
+    onnx_weights.write(models, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {onnx_weights.FILE, *models}
+    assert (tmp_path / onnx_weights.FILE).stat().st_size < 1.3 * size
+    for name, values_before in zip(models, expected, strict=True):
+        assert (tmp_path / name).stat().st_size < 4096
+        input = models[name].graph.input[0].name
+        np.testing.assert_array_equal(result_of(str(tmp_path / name), input, x), values_before)
+
+
+def test_a_model_alone_has_its_weights(tmp_path):
+    model = nested_loops()
+    onnx_weights.write({"model.onnx": model}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+    assert (tmp_path / "model.onnx").read_bytes() == model.SerializeToString()

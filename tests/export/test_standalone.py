@@ -10,10 +10,12 @@ import pytest
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone
+from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 
 PROGRAMS = {
+    "tf_transformer.export.run_in_ctranslate2": ("model.bin", "ctranslate2", "ctranslate2"),
     "tf_transformer.export.run_in_litert": ("model.tflite", "ai_edge_litert", "ai-edge-litert"),
     "tf_transformer.export.run_in_onnx": ("model.onnx", "onnxruntime", "onnxruntime"),
 }
@@ -44,7 +46,41 @@ def test_an_archive_runs_without_tensorflow(archive):
     assert not done.returncode, done.stderr.decode()
 
 
-def test_a_missing_folder_is_an_error(archive, tmp_path):
+class Known(StandaloneModel):
+    """A folder with tokenizers alone, whose search gives `hypotheses`."""
+
+    file, format = "tokenizer.model", "known"
+    hypotheses: Hypotheses
+
+    def search(self, sources):
+        return [self.hypotheses] * len(sources)
+
+
+@pytest.fixture
+def known(tmp_path):
+    Codec(Tokenizer.train(["one two three"] * 3, vocabulary_size=300)).save(tmp_path)
+    options = {"max_source_length": 9, "distinct": True, "num_hypotheses": 4}
+    (tmp_path / "metadata.json").write_text(json.dumps({"decoding": options}))
+    return Known(tmp_path)
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(True, "one three"), (False, "one three one")])
+def test_of_equal_texts_the_best_is_kept_in_its_place(known, distinct, expected):
+    known.options["distinct"], tokenizer = distinct, known.texts.codec["target"]
+    *one, end = tokenizer.encode("one")
+    of_half_a_character = [*one, tokenizer.piece_to_id("<0xC3>"), end]
+    ids = [[*one, end], tokenizer.encode("three"), of_half_a_character]
+    known.hypotheses = Hypotheses(ids, [-1.0, -2.0, -3.0], [])
+    (row,) = known.n_best(["two"])
+    assert " ".join(x.text for x in row) == expected
+    assert [x.score for x in row] == [-1.0, -2.0, -3.0][: len(row)]
+
+
+@pytest.mark.parametrize("has_model", [False, True])
+def test_a_folder_without_its_files_is_an_error(archive, tmp_path, has_model):
+    """The model alone is no export: its options are not known."""
+    if has_model:
+        (tmp_path / PROGRAMS[archive[0]][0]).touch()
     done = started(archive[1], "--folder", str(tmp_path))
     assert done.returncode == 1
     assert done.stderr.startswith(f"error: {tmp_path} is not an exported folder".encode())
@@ -64,6 +100,19 @@ def test_a_missing_package_is_named(archive, tmp_path):
     assert done.stderr.decode().startswith(expected)
 
 
+def test_a_form_that_scores_no_translations_says_so(known):
+    with pytest.raises(InputError, match="--format known does not score translations"):
+        known.score(["one"], ["two"])
+
+
+@pytest.mark.parametrize("texts", ["abc", b"abc", None, 3, {"one": 1}, ["one", None], [["one"]]])
+def test_what_is_not_a_list_of_texts_is_an_error(known, texts):
+    with pytest.raises(InputError, match="expected a list of texts, got"):
+        known(texts)
+    with pytest.raises(InputError, match="expected a list of translations, got"):
+        known.score(["one"], texts)
+
+
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match="the export does not run without TensorFlow:"):
         standalone.run(tmp_path, ["one"])
@@ -73,7 +122,6 @@ def test_a_folder_that_does_not_run_is_an_error(tmp_path):
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"keep": ("common",)}, r"decode.keep=.*give --keep \[\]"),
         ({"sampling": True}, r"decode.sampling=True.*give --sampling false"),
         ({"second_search": True}, r"decode.second_search=True.*give --second_search false"),
     ],
@@ -81,3 +129,11 @@ def test_a_folder_that_does_not_run_is_an_error(tmp_path):
 def test_options_that_the_folders_lack_are_errors(format, options, named):
     with pytest.raises(InputError, match=f"--format {format} does not support {named}"):
         standalone.require_supported(DecodeConfig(**options), format)
+
+
+def test_a_translation_without_a_kept_span_is_an_error():
+    keep, sentences = DecodeConfig(keep=("placeholders",)), ["Hi {a}", "Two {a} {a} <b>"]
+    standalone.require_spans(keep, sentences, ["Hallo {a}", "{a} zwei {a}"])
+    with pytest.raises(RuntimeError, match=r"loses spans .*'Two {a} {a} <b>'.*'zwei {a}'"):
+        standalone.require_spans(keep, sentences, ["Hallo {a}", "zwei {a}"])
+    standalone.require_spans(DecodeConfig(), sentences, ["Hallo", "zwei"])

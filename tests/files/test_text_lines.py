@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from export.serving import client_rest
 from tf_transformer.errors import InputError
-from tf_transformer.export import run_in_ctranslate2, run_in_session, standalone_model
+from tf_transformer.export import run_in_session, standalone_model
 from tf_transformer.files.arriving_lines import ArrivingLines
 from tf_transformer.files.reading import (
     check_file,
@@ -142,20 +142,6 @@ def from_run_in_session(content):
     return lines
 
 
-def from_run_in_ctranslate2(content):
-    lines = []
-
-    def model(texts):
-        lines.extend(text.encode() for text in texts)
-        return []
-
-    with tempfile.TemporaryDirectory() as folder, program(content):
-        pathlib.Path(folder, "search.json").touch()
-        with mock.patch.object(run_in_ctranslate2, "Model", return_value=model):
-            run_in_ctranslate2.main(folder)
-    return lines
-
-
 def from_a_standalone_program(content):
     lines = []
 
@@ -171,7 +157,7 @@ def from_a_standalone_program(content):
 READERS = [
     *(from_a_file, from_a_pipe_read_twice, from_arriving_lines, byte_by_byte),
     *(from_a_stream_of_a_pipe, from_a_stream_of_standard_input),
-    *(from_the_client, from_run_in_session, from_run_in_ctranslate2, from_a_standalone_program),
+    *(from_the_client, from_run_in_session, from_a_standalone_program),
 ]
 CHARACTERS = st.sampled_from("aß\r\u2028\x85\ufeff \t") | st.characters(
     exclude_characters="\n\0", exclude_categories=["Cs"]

@@ -4,6 +4,7 @@ import json
 import pathlib
 import shutil
 import struct
+from dataclasses import replace
 
 import ml_dtypes
 import numpy as np
@@ -132,7 +133,7 @@ def earlier_folder(folder, tokenizer):
     for side in ("source", "target"):
         lines = "".join(f"{token}\n" for token in ["<blank>", *tokens[1:]])
         (folder / f"{side}_vocabulary.txt").write_text(lines, "utf-8")
-    for name in ("config.json", "shared_vocabulary.json", "search.json"):
+    for name in ("config.json", "shared_vocabulary.json", "metadata.json"):
         (folder / name).unlink()
     return (folder / "tokenizer.model").rename(folder.parent / "own.model")
 
@@ -291,8 +292,12 @@ BROKEN = {
         "has no SentencePiece model.*--tokenizer",
     ),
     "a search of words": (
-        lambda x: (x / "search.json").write_text('{"beam_size": "wide"}'),
-        "search.json: decode.beam_size must be",
+        lambda x: (x / "metadata.json").write_text('{"decoding": {"beam_size": "wide"}}'),
+        "metadata.json: decode.beam_size must be",
+    ),
+    "no search": (
+        lambda x: (x / "metadata.json").write_text('{"decoding": 3}'),
+        "metadata.json: decoding must be an object, got 3",
     ),
 }
 
@@ -328,10 +333,29 @@ def test_a_key_that_is_off_is_named(exported, tmp_path):
 def test_the_rules_for_texts_come_back(tokenizer, tmp_path):
     rules = {"copy_without_letters": True, "lower_capitals": True}
     plain = untrained(tokenizer)
-    translator = Translator(plain.model, plain.codec, plain.config, **rules)
+    options = {"punctuation": "opus", "split": "sentences", "split_language": "de"}
+    decode = replace(plain.config, **options, trained_source_length=30)
+    translator = Translator(plain.model, plain.codec, decode, **rules)
     to_ctranslate2.write(translator, tmp_path, "float32")
-    task = ctranslate2_folder.read(tmp_path).config.task
-    assert {name: getattr(task, name) for name in rules} == rules
+    config = ctranslate2_folder.read(tmp_path).config
+    assert {name: getattr(config.task, name) for name in rules} == rules
+    assert config.decode == decode
+
+
+def test_the_search_of_a_folder_is_read(exported, tmp_path):
+    """Exports had search.json before, and folders of other programs have neither file."""
+    folder = pathlib.Path(shutil.copytree(exported, tmp_path / "model"))
+    expected = ctranslate2_folder.read(folder).config
+    (folder / "metadata.json").write_text('{"author": "someone"}')
+    assert ctranslate2_folder.read(folder).config.decode.beam_size == 2
+    (folder / "metadata.json").unlink()
+    assert ctranslate2_folder.read(folder).config.decode.beam_size == 2
+    options = {"beam_size": 3, "max_extra_length": 6, "max_source_length": 40, "positions": 46}
+    search = options | {"length_penalty_offset": 5.0, "lower_capitals": True}
+    (folder / "search.json").write_text(json.dumps(search))
+    found = ctranslate2_folder.read(folder).config
+    assert found.decode == expected.decode
+    assert found.task == replace(expected.task, lower_capitals=True)
 
 
 @pytest.mark.parametrize(

@@ -585,13 +585,13 @@ def test_ctranslate2_reads_tags_as_this_project(imported, tmp_path):
     model = run_in_ctranslate2.Model(str(tmp_path / "ct2"))
     texts = ["\n>>nld<< two dogs\nrun", "two dogs run", "\ufeff>>nld<< TWO DOGS RUN", ">>nld<<\n17"]
     texts += [" >>nld<< ", ">>> a"]
-    forms, pieces = model.read(texts)
-    rows = translator.graph().read(as_strings(texts))
-    source = translator.codec["source"]
-    ids = [[source.piece_to_id_or_unknown(piece) for piece in row] for row in pieces]
-    assert [[*row, EOS_ID] for row in ids] == rows.ids.to_list()
-    assert forms[2] is str.upper
-    assert [each.translation for each in model(texts)][3:5] == ["17", ""]
+    sources, rows = map(model.texts.read, texts), translator.graph().read(as_strings(texts))
+    found = {text: source for text, source in zip(texts, sources, strict=True) if source.ids}
+    assert list(found) == [*texts[:3], texts[5]]  # the others are copied
+    for text, row in zip(texts, rows.ids.to_list(), strict=True):
+        assert text not in found or found[text].ids == row
+    assert found[texts[2]].form is str.upper
+    assert [each.text for each in model(texts)][3:5] == ["17", ""]
     with pytest.raises(ValueError, match="unknown target tag '>>eng<<'; this model has >>deu<<"):
         model([">>eng<< a"])
 

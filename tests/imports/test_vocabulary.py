@@ -10,19 +10,17 @@ import pathlib
 import random
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 import tensorflow_text as tf_text
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tf_transformer.export import run_in_ctranslate2
 from tf_transformer.imports.vocabulary import Vocabulary
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import as_strings, clean
 from tf_transformer.text.normalization import is_blank
-from tf_transformer.text.special_ids import BLANK, EOS_ID, UNK_ID
-from tf_transformer.text.target_tag import TAG, split_tag
+from tf_transformer.text.special_ids import BLANK, EOS_ID
+from tf_transformer.text.target_tag import TAG
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
 OPUS = ("en-mg", "tc-big-en-pt")
@@ -87,17 +85,6 @@ def test_ids_are_decoded_as_the_original_decodes_their_pieces(pair, data):
         .replace(BLANK, " ")
     )
     assert pair.tokenizer.decode(ids).strip(" ") == text.strip(" ")
-
-
-@pytest.mark.parametrize("pair", SMALL, ids=["source", "target", "separate"])
-@given(text=TEXTS)
-def test_the_program_for_ctranslate2_reads_the_same_pieces(pair, text):
-    """CTranslate2 has the vocabulary alone; other pieces are unknown."""
-    tokenizer = pair.tokenizer
-    ids = {piece: token for token, piece in enumerate(tokenizer.pieces)}
-    pieces = run_in_ctranslate2.Pieces(sentencepiece.SentencePieceProcessor, tokenizer.model)
-    (found,) = pieces([split_tag(run_in_ctranslate2.clean(text), pieces.tags)])
-    assert [ids.get(piece, UNK_ID) for piece in found] == tokenizer.encode(text)[:-1]
 
 
 def lines_of_several_scripts(data, count=2_000):

@@ -14,9 +14,11 @@ from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.errors import InputError
 from tf_transformer.export.standalone import options_of
 from tf_transformer.imports import marian_folder
-from tf_transformer.inference.parts import join_parts
+from tf_transformer.inference.kept_graph import attention
+from tf_transformer.inference.parts import Parts
+from tf_transformer.inference.text_graph import IDS
 from tf_transformer.inference.translator import Translator
-from tf_transformer.text.plain_texts import PlainTexts, Scored, joined
+from tf_transformer.text.plain_texts import PlainTexts, Scored
 from tf_transformer.text.special_ids import EOS_ID
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "marian"
@@ -35,24 +37,34 @@ WORDS = st.sampled_from(
 ) | st.sampled_from(
     ["。", "\n", "  ", "\ufeff", "\0", "?", "…", "é", "\ud800", "„Ja“ –", ">>nld<<"]
 )
+MARKED = st.lists(
+    WORDS
+    | st.sampled_from(["{a. B}", "<b>", "<b>two</b>", "</b>", "<br/>", "5 km", "🙂", "a@b.c"]),
+    max_size=9,
+).map(" ".join)
 FORMS = ["Seven", "SEVEN!", "A Big Old Dog"]
-TEXTS = st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=9)
+TEXTS = st.lists(WORDS, max_size=12).map(" ".join) | st.text(max_size=9) | MARKED
 STRINGS = tf.TensorSpec((None,), tf.string)
 EXAMPLES = settings(max_examples=40, deadline=None)
 
 
 @pytest.fixture(scope="module")
 def translators(run, tmp_path_factory):
-    """Translators with each rule for texts; one has target tags, of an imported model."""
+    """Translators with each rule for texts; one has target tags, of an imported model.
+
+    The last two keep spans: one model reads the spans, the other one emoji.
+    """
     plain = Translator.from_run(run, max_length=3)
     options = {"copy_without_letters": True, "lower_capitals": True}
     dividing = replace(plain.config, split="sentences", split_language="en", max_source_length=16)
+    dividing = replace(dividing, keep=("common",))
     folder = tmp_path_factory.mktemp("imported") / "model"
     shutil.copytree(FIXTURES / "shared", folder)
     for side in ("source", "target"):
         shutil.copy(FIXTURES / f"{side}.spm", folder)
     tagged = marian_folder.read(folder)
     of_tagged = replace(plain.config, target_tag=">>nld<<", punctuation="opus", split="sentences")
+    of_tagged = replace(of_tagged, keep=("common",), keep_as="emoji")
     return {
         "plain": plain,
         "dividing": Translator(plain.model, plain.codec, dividing, **options),
@@ -104,7 +116,7 @@ def test_texts_are_read_as_in_the_graph(graphs, plain, kind, text):
 def test_texts_are_divided_as_in_the_graph(dividing, plain, kind, text):
     parts, (of_parts,) = dividing[kind](tf.constant([valid(text)]))
     found = plain[kind].parts(text)
-    assert [part.text for part in found] == [x.decode() for x in of_parts.numpy()]
+    assert [part.tag + part.text for part in found] == [x.decode() for x in of_parts.numpy()]
     assert [part.after for part in found] == [x.decode() for x in parts.after.numpy()]
 
 
@@ -129,9 +141,46 @@ def test_translations_are_written_as_in_the_graph(graphs, plain, kind, ids, text
     assert texts.written([ids], texts.read(text)) == [drawn.numpy()[0, 0].decode()]
 
 
+@pytest.fixture(scope="module")
+def keeping(graphs):
+    """The outputs (B, N) of each graph with kept spans, for ids (B, N, L) and texts (B,)."""
+
+    def kept_in(graph):
+        def kept(ids, text):
+            lengths = tf.reduce_sum(tf.cast(ids > 0, tf.int32), axis=2)
+            hypotheses = Hypotheses(ids, lengths, 0, 0)
+            shown = graph.shown(graph.decode(hypotheses, text), text)
+            return graph.kept_spans(hypotheses, text, shown)
+
+        ids = tf.TensorSpec((None, None, None), tf.int32)
+        return tf.function(kept, input_signature=[ids, STRINGS], autograph=False)
+
+    return {kind: kept_in(graph) for kind, graph in graphs.items() if graph.kept_spans}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["dividing", "tagged"])
+def test_spans_are_kept_as_in_the_graph(graphs, keeping, plain, kind):
+    """For a source and random ids, with the attention of the model."""
+    graph, texts = graphs[kind], plain[kind]
+    attended = tf.function(
+        lambda *pair: attention(graph.model, *pair, graph.config), input_signature=[IDS, IDS]
+    )
+
+    def test(ids, text):
+        if (source := texts.read(text)).ids:
+            ids = [*(3 + token % (texts.codec.size("target") - 3) for token in ids), EOS_ID]
+            attend = lambda *pair: attended(*([row] for row in pair)).numpy()[0]  # noqa: E731
+            in_graph = keeping[kind](tf.constant([[ids]]), tf.constant([source.text]))
+            assert texts.written([ids], source, attend) == [in_graph.numpy()[0, 0].decode()]
+
+    ids = st.lists(st.integers(0, 999), max_size=8)
+    settings(max_examples=2000, deadline=None)(given(ids, MARKED)(test))()
+
+
 @EXAMPLES
 @given(st.data())
-def test_translations_of_parts_are_joined_as_in_the_graph(dividing, plain, data):
+def test_translations_of_parts_are_joined_as_in_the_graph(graphs, dividing, plain, data):
     text = valid(data.draw(TEXTS))
     parts, _ = dividing["dividing"](tf.constant([text]))
     scored = st.builds(
@@ -141,13 +190,14 @@ def test_translations_of_parts_are_joined_as_in_the_graph(dividing, plain, data)
     empty = Scored("", NEG_INF)
     padded = [row + [empty] * (3 - len(row)) for row in rows]
     fields = [[[x[field] for x in row] for row in padded] for field in (0, 1)]
-    strings, scores = join_parts(parts, *(tf.constant(x) for x in fields))
+    columns = [tf.constant(column) for column in fields]
+    strings, scores = graphs["dividing"].rejoin(Parts(*parts), *columns)
     expected = [
         (x.decode(), score)
         for x, score in zip(strings.numpy()[0], scores.numpy()[0], strict=True)
         if score > NEG_INF
     ]
-    found = joined(plain["dividing"].parts(text), rows)
+    found = plain["dividing"].joined(plain["dividing"].parts(text), rows)
     assert [x.text for x in found] == [x for x, _ in expected]
     np.testing.assert_allclose([x.score for x in found], [x for _, x in expected], atol=1e-6)
 

@@ -34,6 +34,7 @@ SENTENCES = {
     "": ["他走了。", "「はい。」", "यह सच है।", "Привет!", "مرحبا؟"],
 }
 SPACES = ["\n", " \n\n\t", "\r\n", "\u2028", " \v"]
+TAGS = ["<br>", "<BR />", "</p>", "<p>", '<h1 id="a b">', "</li>"]  # as a line end
 WORDS = st.sampled_from(
     ["Mr.", "Dr", "a", "B", "The", "the", "5.", "12", "...", "U.S.", "J.-P.", "z.B.", "etc."]
 ) | st.sampled_from("“”».!?。」()-–éÉǅ字\ufeff")
@@ -42,7 +43,9 @@ CHARACTERS = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 
 @given(
     st.lists(
-        st.lists(WORDS | st.sampled_from([" ", "\u00a0", "\n", "  "]), max_size=9).map("".join)
+        st.lists(
+            WORDS | st.sampled_from([" ", "\u00a0", "\n", "  ", "<b>", "<pa>", *TAGS]), max_size=9
+        ).map("".join)
         | st.text(CHARACTERS),
         max_size=4,
     ),
@@ -59,9 +62,12 @@ def test_the_graph_finds_the_same_sentences_and_nothing_is_dropped(texts, langua
 @given(st.data(), st.sampled_from(sorted(SENTENCES)))
 def test_any_sentences_that_are_joined_by_line_ends_are_found(data, language):
     sentences = data.draw(st.lists(st.sampled_from(SENTENCES[language]), min_size=1, max_size=5))
-    spaces = [data.draw(st.sampled_from(SPACES)) for _ in sentences[1:]]
+    tags = st.lists(st.sampled_from([*TAGS, *SPACES, " "]), max_size=3).map("".join)
+    ends = st.builds("".join, st.tuples(tags, st.sampled_from([*SPACES, *TAGS]), tags))
+    spaces = [data.draw(ends) for _ in sentences[1:]]
     joined = [piece for pair in zip(sentences, [*spaces, ""], strict=True) for piece in pair][:-1]
     assert SentenceSplitter(language).split("".join(joined)) == joined
+    assert SentenceSplitter(language, KEPT).split("".join(joined)) == joined
 
 
 @given(st.data(), st.sampled_from(sorted(set(SENTENCES) - {""})))
@@ -107,7 +113,9 @@ def test_sentences(language, text, sentences):
 
 
 KEPT = r"\{[^{}]*\}|<[^<>]*>|https?://[^\s]+"  # placeholders, tags and addresses
-SPANS = st.sampled_from(["{one. Two! 三。 }", "{a}", '<a title="Go.\nNow">', "http://a.b/?C.", "{"])
+SPANS = st.sampled_from(
+    [*TAGS, "{one.<br>Two! 三。 }", "{a}", '<a title="Go.\nNow">', "http://a.b/?C.", "{"]
+)
 
 
 @given(st.lists(st.lists(WORDS | SPANS | st.sampled_from([" ", "\n"])).map("".join), max_size=3))
@@ -133,6 +141,14 @@ def test_text_around_kept_spans_is_divided():
         "{a} 来。",
         "<i>Hm.</i>",
         "Yes.",
+    ]
+
+
+def test_tags_of_blocks_divide_any_text():
+    text = "<ul>\n<li>Red <b>wine</b></li><li>water</li></ul>Go.<br/><br/>now"
+    assert SentenceSplitter("en").split(text) == [
+        *("", "<ul>\n<li>", "Red <b>wine</b>", "</li><li>", "water", "</li></ul>"),
+        *("Go.", "<br/><br/>", "now"),
     ]
 
 

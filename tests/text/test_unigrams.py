@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.data.readers.generated import generate
-from tf_transformer.export import run_in_ctranslate2
 from tf_transformer.text.sentencepiece_file import (
     Kind,
     Piece,
@@ -18,7 +17,6 @@ from tf_transformer.text.sentencepiece_file import (
     with_pieces,
 )
 from tf_transformer.text.special_ids import BLANK, EOS_ID, UNK_ID
-from tf_transformer.text.target_tag import split_tag
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.text.unigrams import Division, Unigrams
 
@@ -104,14 +102,3 @@ def test_words_from_the_cache_are_those_of_the_text(monkeypatch):
     tokenizer = tokenizer_of(4)
     texts = ["00 aab 00 aab", "aab 00", "10,000 fff 10,000"]
     assert list(map(tokenizer.encode, texts)) == list(map(TOKENIZERS[4].encode, texts))
-
-
-@pytest.mark.parametrize("which", range(len(TOKENIZERS)))
-@given(text=TEXTS)
-def test_the_program_for_ctranslate2_reads_the_same_pieces(which, text):
-    import sentencepiece
-
-    tokenizer = TOKENIZERS[which]
-    pieces = run_in_ctranslate2.Pieces(sentencepiece.SentencePieceProcessor, tokenizer.model)
-    (found,) = pieces([split_tag(run_in_ctranslate2.clean(text), pieces.tags)])
-    assert list(map(tokenizer.piece_to_id_or_unknown, found)) == tokenizer.encode(text)[:-1]

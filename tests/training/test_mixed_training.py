@@ -129,8 +129,8 @@ def test_exports_refuse_a_text_without_a_language_or_say_that_they_do_not(traine
     model = Model(str(tmp_path / "ct2"), threads=1)
     translator = Translator.from_run(trained, beam_size=1)
     texts = [">>fr<< one", ">>de<< two", "", "  "]
-    assert [row.translation for row in model(texts)] == [row.text for row in translator(texts)]
-    message = "several target languages, >>de<<, >>fr<<, and 'one' has none"
+    assert [row.text for row in model(texts)] == [row.text for row in translator(texts)]
+    message = ">>de<<, >>fr<<.* 'one'"
     for predict in (translator, model, lambda x: model.score(x, x)):
         with pytest.raises(ValueError, match=message):
             predict([">>fr<< one", "one"])

@@ -45,9 +45,8 @@ def main(
             batch sizes while it loads the model. If it forms batches, max_batch_size must be 32 or
             more. auto: compile if this is faster for sentences of the run on this machine.
         dtype: dtype of weights and computation.
-        format: kind of model. saved_model: for TensorFlow Serving. ctranslate2: for CTranslate2,
-            without TensorFlow; export/run_in_ctranslate2.py runs it. litert: a folder for LiteRT,
-            such as on phones, with its own program. onnx: a folder for onnxruntime, with its own
+        format: kind of model. saved_model: for TensorFlow Serving. ctranslate2, litert, onnx:
+            folders for CTranslate2, for LiteRT on phones, and for onnxruntime, each with its own
             program. run: a small folder with the averaged weights, for --run_dir of each command
             and for --train.init_from. marian: a folder that MarianMTModel and MarianTokenizer of
             Transformers load. marian_npz: a folder for marian-decoder.

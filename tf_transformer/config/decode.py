@@ -127,10 +127,10 @@ class DecodeConfig:
     keep_as: Literal["text", "emoji"] = search("text", off=CHOICE)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
-        "kept", off="kept", on_resume="fixed", greedy=True
+        "kept", off="kept", on_resume="fixed", greedy=True, formats=(CT2,)
     )
-    split: Literal["none", "sentences"] = search("none", off="none", common=True)
-    split_language: str = search("", off=CHOICE)
+    split: Literal["none", "sentences"] = search("none", off="none", formats=(CT2,), common=True)
+    split_language: str = search("", off=CHOICE, formats=(CT2,))
     avoid_unknown: bool = search(False, off=False, formats=(CT2, MARIAN_NPZ))
     sampling: bool = search(False, off=False, common=True)
     temperature: float = search(1.0, positive, off=CHOICE, common=True)
@@ -144,7 +144,7 @@ class DecodeConfig:
     max_source_length: int = search(
         1024, positive, int32, off=TEXTS, greedy=True, formats=EACH_FORMAT, common=True
     )
-    trained_source_length: int = search(0, not_negative, off=SPEED)
+    trained_source_length: int = search(0, not_negative, off=SPEED, formats=(CT2,))
     batch_size: int = search(64, positive, int32, off=SPEED, common=True)
     batch_tokens: int = search(4096, positive, int32, off=SPEED)
     parallel_batches: int = search(0, not_negative, int32, off=SPEED)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from tf_transformer.documents.document import Document, Options, TextDocument
 from tf_transformer.documents.segments import Code
+from tf_transformer.text import kept_spans
 
 Attributes = Sequence[tuple[str, str | None]]
 
@@ -16,14 +17,12 @@ VOID = {
     *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source"),
     *("track", "wbr"),
 }
-_NAMES_OF_BLOCKS = """
-address article aside audio base blockquote body button canvas caption center col colgroup dd
-details dialog dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5
-h6 head header hgroup hr html iframe input label legend li link main map menu meta nav noframes
-noscript object ol optgroup option p picture pre script search section select source style summary
-table tbody td template textarea tfoot th thead title tr track ul video
+_OTHERS = """
+address audio base button canvas caption col colgroup dialog dir fieldset frame frameset hgroup
+iframe input label legend link map menu meta noframes noscript object optgroup option picture script
+search select source style template textarea title track video
 """
-BLOCKS = frozenset(_NAMES_OF_BLOCKS.split())
+BLOCKS = frozenset((*kept_spans.BLOCKS, *_OTHERS.split())) - {"br"}
 """Elements of HTML at whose tags a text ends."""
 KEPT = frozenset(
     {"code", "kbd", "math", "pre", "samp", "script", "style", "svg", "template", "textarea", "var"}

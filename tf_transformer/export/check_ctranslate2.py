@@ -1,19 +1,13 @@
 """Compares a CTranslate2 folder with the translator from which it was exported."""
 
-import json
 import os
 import pathlib
 import re
 import shutil
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from typing import Any
 
 from tf_transformer.config import Quantization
-from tf_transformer.export import to_ctranslate2
-from tf_transformer.export.check import sentences_of, with_languages
+from tf_transformer.export import metadata, standalone, to_ctranslate2
 from tf_transformer.files.writing import as_lines, one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -37,11 +31,12 @@ def write_checked(
     run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
-    sentences = with_languages(sentences_of(run), translator)
+    facts = metadata.describe(run, translator)
+    sentences = standalone.sentences_for(run, translator)
     # Rounded weights change scores. The same weights in float32 show first that the rest is right.
     for stored in dict.fromkeys(("float32", quantization)):
         shutil.rmtree(folder, ignore_errors=True)
-        to_ctranslate2.write(translator, folder, stored)
+        to_ctranslate2.write(translator, folder, stored, facts)
         summary = check(folder, translator, sentences, stored)
     return "; ".join([summary, *to_ctranslate2.notes(translator.config), *notes(quantization)])
 
@@ -58,9 +53,10 @@ def check(
     tolerance of the weights' dtype, the quantization, or when most translations differ.
     """
     texts = [one_line(translation.text) for translation in translator(sentences)]
-    others = [one_line(row["translation"]) for row in run(folder, sentences)]
+    others = [one_line(row["translation"]) for row in standalone.run(folder, sentences)]
     scores = [pair.score for pair in translator.score(sentences, texts)]
-    rescored = [row["score"] for row in run(folder, sentences, texts)]
+    given = standalone.run(folder, sentences, "translations", as_lines(texts))
+    rescored = [row["score"] for row in given]
     differences = [abs(a - b) / max(1.0, abs(a)) for a, b in zip(scores, rescored, strict=True)]
     n = max(range(len(differences)), key=differences.__getitem__)
     if differences[n] > SCORE_TOLERANCE[quantization]:
@@ -98,22 +94,3 @@ def notes(quantization: Quantization) -> list[str]:
         "this processor is not Intel's and has no VNNI instructions, so CTranslate2 computes int8 "
         "products less exactly: set CT2_USE_MKL=1 in the environment of the program that translates"
     ]
-
-
-def run(
-    folder: pathlib.Path, sentences: Sequence[str], translations: Sequence[str] | None = None
-) -> list[dict[str, Any]]:
-    """The outputs of run_in_ctranslate2.py, in a process that does not import TensorFlow."""
-    program = pathlib.Path(__file__).with_name("run_in_ctranslate2.py")
-    with tempfile.TemporaryDirectory() as temporary:
-        command = [sys.executable, str(program), str(folder)]
-        if translations is not None:
-            file = pathlib.Path(temporary) / "translations"
-            file.write_bytes(as_lines(translations))
-            command.append(str(file))
-        process = subprocess.run(
-            command, input=as_lines(sentences), capture_output=True, check=False
-        )
-    if process.returncode:
-        raise RuntimeError(f"the export does not run in CTranslate2:\n{process.stderr.decode()}")
-    return [json.loads(line) for line in process.stdout.decode("utf-8").split("\n")[:-1]]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from tf_transformer.config import Quantization
 from tf_transformer.export import metadata, standalone, to_litert
-from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.files.writing import as_lines, one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
@@ -21,7 +20,7 @@ def write_checked(
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
     facts = metadata.describe(run, translator)
-    sentences = with_languages(sentences_of(run), translator)
+    sentences = standalone.sentences_for(run, translator)
     for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
         shutil.rmtree(folder, ignore_errors=True)
         to_litert.write(translator, folder, stored, facts)
@@ -44,6 +43,8 @@ def check(
     translations = translator(sentences)
     texts = [one_line(translation.text) for translation in translations]
     others = standalone.run(folder, sentences)
+    shown = [one_line(other["translation"]) for other in others]
+    standalone.require_spans(translator.config, sentences, shown)
     scores = [pair.score for pair in translator.score(sentences, texts)]
     given = standalone.run(folder, sentences, "translations", as_lines(texts))
     rescored = [row["score"] for row in given]
@@ -57,15 +58,16 @@ def check(
             f"{rescored[n]:.4f}. In {quantization} the tolerance is {tolerance}."
         )
     different = 0
-    for sentence, best, text, other in zip(sentences, translations, texts, others, strict=True):
-        if one_line(other["translation"]) == text:
+    rows = zip(sentences, translations, texts, others, shown, strict=True)
+    for sentence, best, text, other, other_text in rows:
+        if other_text == text:
             continue
         different += 1
         if quantization == "float32" and difference(best.score, other["score"]) > tolerance:
             raise RuntimeError(
                 f"the export differs from the run it came from. Source: {sentence!r}; translation "
                 f"of the run: {text!r}, score {best.score:.4f}; of the export: "
-                f"{other['translation']!r}, score {other['score']:.4f}."
+                f"{other_text!r}, score {other['score']:.4f}."
             )
     return (
         f"{different} of {len(sentences)} translations differ from the run, scores of the same "

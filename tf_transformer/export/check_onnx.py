@@ -12,7 +12,6 @@ import tensorflow as tf
 from tf_transformer.config import Quantization
 from tf_transformer.decoding import NEG_INF
 from tf_transformer.export import metadata, standalone, to_onnx
-from tf_transformer.export.check import sentences_of, with_languages
 from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT
 from tf_transformer.export.check_int8 import Agreement, require
 from tf_transformer.files.writing import one_line
@@ -32,7 +31,7 @@ def write_checked(
 ) -> str:
     """Writes and checks the folder of a run's translator; returns a summary."""
     facts = metadata.describe(run, translator)
-    sentences = with_languages(sentences_of(run), translator)
+    sentences = standalone.sentences_for(run, translator)
     for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
         shutil.rmtree(folder, ignore_errors=True)
         to_onnx.write(translator, folder, stored, facts)
@@ -63,15 +62,18 @@ def check(
     lines = [json.dumps(row).encode() + b"\n" for row in sources]
     outputs = standalone.run(folder, option="ids", content=b"".join(lines))
     found = [_row(row["ids"], row["scores"]) for row in outputs]
+    shown = [
+        (one_line(row["translation"]), row["score"]) for row in standalone.run(folder, sentences)
+    ]
+    standalone.require_spans(translator.config, sentences, [text for text, _ in shown])
     if quantization == "int8":
         changes = _changes(translator, sources, outputs)
         return str(require(_agreement(expected, found, changes)))
     different = require_equal(sources, expected, found)
-    shown = standalone.run(folder, sentences)
     require_equal(
         sentences,
         [[(one_line(row.text), row.score)] for row in translator(sentences)],
-        [[(one_line(row["translation"]), row["score"])] for row in shown],
+        [[row] for row in shown],
     )
     return f"the ids of {different} of {len(sources)} searches differ from the run"
 

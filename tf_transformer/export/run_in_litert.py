@@ -6,36 +6,28 @@ scores the file TRANSLATIONS; its line n is the translation of line n of the sen
 {"score": ..., "log_probability": ...}. The program needs the packages ai-edge-litert, sentencepiece
 and NumPy.
 
-The file model.tflite has two signatures for each length S of `lengths` in metadata.json. All of
-them share the weights. Ids are int32.
+The file model.tflite has two or three signatures for each length S of `lengths` in metadata.json.
+All of them share the weights. Ids are int32.
 
 - search_S: `source` (1, S), the ids of a text with the end id 2, then 0. Results: `ids` (N, L), the
   best translations, each with the end id, then 0; `scores` float32 (N,).
 - score_S: `source` (1, S) and `target` (1, S). Result: `log_probabilities` float32 (S,), of each
   token of the target, in nats; 0 behind the end id.
+- attend_S, for kept spans: `source` (1, S) and `target` (1, L). Result: `attention` float32 (L, S),
+  of each token of the target to those of the source but the end id.
 """
 
 import math
 import os
 import pathlib
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tf_transformer.errors import InputError
 from tf_transformer.export import standalone_model
-from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel, as_list
-from tf_transformer.files.text_lines import STDIN
-
-
-class PairScore(NamedTuple):
-    """The score of a given translation."""
-
-    score: float  # log-probability divided by the length penalty
-    log_probability: float  # nats
+from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 
 
 class Model(StandaloneModel):
@@ -51,37 +43,29 @@ class Model(StandaloneModel):
         self._file = _File(self.path / self.file, threads)
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
-        outputs = [self._run("search", source=source) for source in sources]
-        return [Hypotheses(row["ids"].tolist(), row["scores"].tolist(), []) for row in outputs]
+        outputs = [self._run("search", len(source), source=source) for source in sources]
+        return [
+            Hypotheses([ids[ids > 0].tolist() for ids in row["ids"]], row["scores"].tolist(), [])
+            for row in outputs
+        ]
 
-    def score(self, texts: Sequence[str], translations: Sequence[str]) -> list[PairScore]:
-        """The model's score of a given translation of each text; 0 for a pair of empty texts."""
-        texts, translations = as_list("texts", texts), as_list("translations", translations)
-        if len(texts) != len(translations):
-            raise InputError(
-                f"expected as many translations as texts, got {len(translations)} translations and "
-                f"{len(texts)} texts."
-            )
-        self.texts.require_tags(texts)
-        return [self._of_pair(*pair) for pair in zip(texts, translations, strict=True)]
+    def attend(self, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+        found = self._run("attend", len(source), source=source, target=target)["attention"]
+        return found[: len(target), : len(source)]
 
-    def _of_pair(self, text: str, translation: str) -> PairScore:
-        source, target = self.texts.read_pair(text, translation)
-        if max(len(source), len(target)) < 2:
-            return PairScore(0.0, 0.0)
-        total = float(self._run("score", source=source, target=target)["log_probabilities"].sum())
-        offset = self.options["length_penalty_offset"]
-        ratio = (offset + len(target)) / (offset + 1)
-        return PairScore(total / ratio ** self.options["length_penalty"], total)
+    def log_probabilities(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> list[float]:
+        outputs = [
+            self._run("score", max(map(len, pair)), source=pair[0], target=pair[1])
+            for pair in pairs
+        ]
+        return [float(row["log_probabilities"].sum()) for row in outputs]
 
-    def _run(self, name: str, **rows: Sequence[int]) -> dict[str, np.ndarray]:
-        """Runs the signature of the smallest length that has room for all rows of ids."""
-        longest = max(map(len, rows.values()))
+    def _run(self, name: str, longest: int, **rows: Sequence[int]) -> dict[str, np.ndarray]:
+        """Runs the signature of the smallest length from `longest` on with rows of ids."""
         length = next(length for length in self.facts["lengths"] if length >= longest)
-        padded = {key: np.zeros((1, length), np.int32) for key in rows}
-        for key, row in rows.items():
-            padded[key][0, : len(row)] = row
-        return self._file.run(f"{name}_{length}", padded)
+        return self._file.run(f"{name}_{length}", rows)
 
 
 class _File:
@@ -99,12 +83,14 @@ class _File:
         options = Options(hardware_accelerators=HardwareAccelerator.CPU, cpu_options=of_cpu)
         self._model = CompiledModel.from_file(str(path), options=options)
 
-    def run(self, signature: str, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """The outputs of a signature by name."""
+    def run(self, signature: str, rows: Mapping[str, Sequence[int]]) -> dict[str, np.ndarray]:
+        """The outputs of a signature by name, for rows of ids."""
         of_inputs = {}
-        for name, values in inputs.items():
+        for name, details in self._model.get_input_tensor_details(signature).items():
+            padded = np.zeros(details["shape"], np.int32)
+            padded[0, : len(rows[name])] = rows[name]
             of_inputs[name] = self._model.create_input_buffer_by_name(signature, name)
-            of_inputs[name].write(values)
+            of_inputs[name].write(padded)
         details = self._model.get_output_tensor_details(signature)
         buffers = {
             name: self._model.create_output_buffer_by_name(signature, name) for name in details
@@ -121,14 +107,9 @@ class _File:
 def main(folder: str, translations: str = "") -> list[dict[str, Any]]:
     """Translates the lines of stdin, or scores a file of their translations."""
     model = Model(folder)
-    if not translations:
-        return standalone_model.translated(model)
-    texts = standalone_model.lines(sys.stdin.buffer, STDIN)
-    with open(translations, "rb") as file:
-        return [
-            pair._asdict()
-            for pair in model.score(texts, standalone_model.lines(file, translations))
-        ]
+    if translations:
+        return standalone_model.scored(model, translations)
+    return standalone_model.translated(model)
 
 
 if __name__ == "__main__":

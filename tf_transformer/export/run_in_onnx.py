@@ -6,14 +6,22 @@ searches for each line of the file LISTS, a list of source ids such as [17, 4, 2
 `ids`, `scores` and `log_probabilities` of all hypotheses. The program needs the packages
 onnxruntime, sentencepiece and NumPy.
 
-The file model.onnx has the whole search:
+The file model.onnx has the whole search, for ids in int32:
 
-- input `source`: int32 (B, S), ids of texts, each with the end id 2, then 0;
-- output `ids`: int32 (B, N, L), the translations, best first, each with the end id, then 0;
+- input `source` (B, S), texts, each with the end id 2, then 0;
+- output `ids` (B, N, L), the translations, best first, each with the end id, then 0;
 - output `scores`: float32 (B, N), log-probabilities divided by the length penalty;
 - output `log_probabilities`: float32 (B, N), nats.
+
+For kept spans, the file attention.onnx has the attention of given translations. Both files have
+their weights in weights.bin.
+
+- inputs `source` (B, S) and `target` (B, T), texts and their translations;
+- output `attention`: float32 (B, T, S), of each token of a target to those of its source but the
+  end id.
 """
 
+import functools
 import json
 import os
 from collections.abc import Sequence
@@ -40,18 +48,31 @@ class Model(StandaloneModel):
     """
 
     file, format = "model.onnx", "onnx"
+    attention_file = "attention.onnx"
 
     def __init__(self, folder: str | os.PathLike, threads: int = 0, rounds_inputs: bool = False):
         super().__init__(folder)
+        self._threads, self._options = threads, {} if rounds_inputs else IN_FLOAT32
+        self.session = self._session(self.file)
+
+    def _session(self, file: str) -> Any:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        for name, value in () if rounds_inputs else IN_FLOAT32.items():
+        options.intra_op_num_threads = self._threads
+        for name, value in self._options.items():
             options.add_session_config_entry(name, value)
-        self.session = onnxruntime.InferenceSession(
-            str(self.path / self.file), options, providers=["CPUExecutionProvider"]
-        )
+        path, providers = str(self.path / file), ["CPUExecutionProvider"]
+        return onnxruntime.InferenceSession(path, options, providers=providers)
+
+    @functools.cached_property
+    def _attention(self) -> Any:
+        return self._session(self.attention_file)  # few texts need it
+
+    def attend(self, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+        pair = {"source": source, "target": target}
+        rows = {name: np.array([ids], np.int32) for name, ids in pair.items()}
+        return self._attention.run(["attention"], rows)[0][0]
 
     def search(self, sources: Sequence[Sequence[int]]) -> list[Hypotheses]:
         """The hypotheses for rows of source ids. Rows of similar length share a batch."""

@@ -1,7 +1,6 @@
-"""Writes a translator as a CTranslate2 model: weights, vocabulary and search options.
+"""Writes a translator as a folder for CTranslate2: its weights and its vocabulary.
 
-A folder has CTranslate2's files, the SentencePiece models, and search.json, which
-run_in_ctranslate2.py reads.
+`standalone.py` writes the rest of the folder.
 
 CTranslate2's layers compute the same functions as the layers of this project, so the weights only
 change places. Three values replace defaults of CTranslate2:
@@ -13,8 +12,8 @@ change places. Three values replace defaults of CTranslate2:
 """
 
 import importlib.util
-import json
 import pathlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import keras
@@ -22,8 +21,9 @@ import ml_dtypes
 import numpy as np
 
 from tf_transformer.config import DecodeConfig, LayerConfig, ModelConfig, Quantization
-from tf_transformer.config.option import Effect, options_in, select
+from tf_transformer.config.option import Effect, options_in
 from tf_transformer.errors import InputError
+from tf_transformer.export import standalone
 from tf_transformer.imports.ctranslate2_model import table_name
 from tf_transformer.imports.layouts import ctranslate2
 from tf_transformer.inference.search import max_target_lengths
@@ -37,11 +37,17 @@ if TYPE_CHECKING:
     from tf_transformer.inference.translator import Translator
 
 
-def write(translator: "Translator", folder: pathlib.Path, quantization: Quantization) -> None:
-    """Writes the folder of a CTranslate2 model from a translator with float32 weights.
+def write(
+    translator: "Translator",
+    folder: pathlib.Path,
+    quantization: Quantization,
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Writes the folder from a translator with float32 weights.
 
     The quantization is the dtype of the stored weights. CTranslate2 computes in the same dtype if
-    the device supports it, else in the next larger dtype.
+    the device supports it, else in the next larger dtype. `facts` are for metadata.json. An
+    `InputError` names an option that CTranslate2 lacks.
     """
     require_package()
     require_supported(translator.model.config, translator.config)
@@ -63,15 +69,9 @@ def write(translator: "Translator", folder: pathlib.Path, quantization: Quantiza
     spec.optimize(None if quantization in ("float32", "bfloat16") else quantization)
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
-    translator.codec.save(folder)
-    search = {
-        **select(translator.config, lambda rules: "ctranslate2" in rules.formats),
-        **translator.own_options,
-        "max_source_length": translator.max_source_length,
-        "positions": count,
-    }
-    content = json.dumps(search, indent=1, ensure_ascii=False) + "\n"
-    (folder / "search.json").write_text(content, "utf-8")
+    own = {"positions": count, "weights": quantization, "left_out": standalone.LEFT_OUT}
+    program = "tf_transformer.export.run_in_ctranslate2"
+    standalone.write(translator, folder, program, {**(facts or {}), **own})
 
 
 def require_package() -> None:
@@ -109,7 +109,6 @@ def require_supported(model: ModelConfig, decode: DecodeConfig) -> None:
         )
     # CTranslate2's coverage penalty uses one head of one layer. Its repetition penalty divides
     # logits, and ours multiplies log-probabilities. Its random numbers differ.
-    # run_in_ctranslate2.py does not have the rules for punctuation.
     lacking = {
         name: (value, [] if rules.off == () else str(rules.off).lower())
         for name, rules, value in options_in(decode)

@@ -8,7 +8,7 @@ of the folder.
 import importlib.util
 import pathlib
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +18,7 @@ import tensorflow as tf
 from tf_transformer.config import Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone
+from tf_transformer.inference.kept_graph import attention
 from tf_transformer.inference.search import Search, token_log_probabilities
 from tf_transformer.inference.text_graph import Outputs, Traced
 from tf_transformer.machine.keras_settings import own_settings
@@ -79,19 +80,26 @@ def _write_graphs(translator: "Translator", lengths: list[int], folder: str) -> 
     """Writes a SavedModel with the signatures that `run_in_litert.py` describes."""
     archive = keras.export.ExportArchive()
     archive.track(translator.model)
-    search = replace(translator.graph().whole_search, static_shapes=True, grows=False)
+    search = replace(translator.graph().whole_search, static_shapes=True)
     graphs = _Graphs(search)
+
+    def add(name: str, function: Callable[..., Outputs], *inputs: tf.TensorSpec) -> Traced:
+        traced = Traced(function, *inputs)
+        archive.add_endpoint(name, traced.__call__, input_signature=list(inputs))
+        return traced
+
     for length in lengths:
-        source, target = (
-            tf.TensorSpec((1, length), tf.int32, name=name) for name in ("source", "target")
-        )
-        for name, function, *inputs in (
-            ("search", graphs.search, source),
-            ("score", graphs.score, source, target),
-        ):
-            traced = Traced(function, *inputs).__call__
-            archive.add_endpoint(f"{name}_{length}", traced, input_signature=inputs)
+        source = _ids("source", length)
+        searched = add(f"search_{length}", graphs.search, source)
+        add(f"score_{length}", graphs.score, source, _ids("target", length))
+        if search.config.keep:
+            longest = searched.concrete.structured_outputs["ids"].shape[1]
+            add(f"attend_{length}", graphs.attend, source, _ids("target", longest))
     archive.write_out(folder, verbose=False)
+
+
+def _ids(name: str, length: int) -> tf.TensorSpec:
+    return tf.TensorSpec((1, length), tf.int32, name=name)
 
 
 class _Graphs(NamedTuple):
@@ -108,3 +116,8 @@ class _Graphs(NamedTuple):
         """The log-probability of each token of a target, (S,)."""
         of_tokens = token_log_probabilities(self.of_ids.model, source, target)
         return {"log_probabilities": of_tokens[0]}
+
+    def attend(self, source: tf.Tensor, target: tf.Tensor) -> Outputs:
+        """The attention of each token of a target to those of the source, (T, S)."""
+        weights = attention(self.of_ids.model, source, target, self.of_ids.config)
+        return {"attention": weights[0]}

@@ -1,13 +1,14 @@
 """Writes a translator as a folder for ONNX runtimes, such as onnxruntime.
 
-model.onnx has the whole search, from ids to ids, for any number of texts of any length. tf2onnx
-converts the graph that a SavedModel has. `standalone.py` writes the rest of the folder.
+model.onnx has the whole search, from ids to ids, for any number of texts of any length. For kept
+spans, attention.onnx has the attention of given translations. tf2onnx converts graphs of a
+SavedModel. `standalone.py` writes the rest of the folder.
 """
 
 import importlib.util
 import logging
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
@@ -15,6 +16,8 @@ import tensorflow as tf
 from tf_transformer.config import Quantization
 from tf_transformer.errors import InputError
 from tf_transformer.export import standalone
+from tf_transformer.export.run_in_onnx import Model
+from tf_transformer.inference.kept_graph import attention
 from tf_transformer.inference.text_graph import Outputs
 
 if TYPE_CHECKING:
@@ -27,7 +30,11 @@ OPSET = 18  # what tf2onnx writes; onnxruntime has it since 1.14
 # tf2onnx 1.17 converts the rule for n-grams without an error, but then translations differ.
 LACKING = {**standalone.LACKING, "no_repeat_ngram_size": "0"}
 LEFT_OUT = ("score of given translations", *standalone.LEFT_OUT)
-AXES = {"source": "BS", "ids": "BNL", "scores": "BN", "log_probabilities": "BN"}
+OUTPUTS = ("ids", "scores", "log_probabilities")  # of the search
+AXES = {
+    **{"source": "BS", "target": "BT", "attention": "BTS"},
+    **{"ids": "BNL", "scores": "BN", "log_probabilities": "BN"},
+}
 
 
 def write(
@@ -42,14 +49,14 @@ def write(
     metadata.json. An `InputError` names what the form or the converter lacks.
     """
     require_packages()
-    standalone.require_supported(translator.config, "onnx", LACKING)
-    model = graph_of(translator)
-    if quantization == "int8":
-        from tf_transformer.export import onnx_int8
+    from tf_transformer.export import onnx_int8, onnx_weights
 
+    standalone.require_supported(translator.config, "onnx", LACKING)
+    models = graphs_of(translator)
+    for model in models.values() if quantization == "int8" else ():
         onnx_int8.round_weights(model)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    onnx_weights.write(models, folder)
     own = {"weights": quantization, "left_out": LEFT_OUT}
     program = "tf_transformer.export.run_in_onnx"
     standalone.write(translator, folder, program, {**(facts or {}), **own})
@@ -64,23 +71,34 @@ def require_packages() -> None:
         )
 
 
-def graph_of(translator: "Translator") -> "onnx.ModelProto":
-    """The search of a translator as an ONNX model; `run_in_onnx.py` describes its tensors."""
+def graphs_of(translator: "Translator") -> dict[str, "onnx.ModelProto"]:
+    """The models of a folder by file; `run_in_onnx.py` describes their tensors."""
+    search = translator.graph().whole_search
+
+    def of_ids(source: tf.Tensor) -> Outputs:
+        best = search(source)
+        return {name: getattr(best, name) for name in OUTPUTS}
+
+    def attend(source: tf.Tensor, target: tf.Tensor) -> Outputs:
+        return {"attention": attention(search.model, source, target, search.config)}
+
+    models = {Model.file: _converted(of_ids, "source")}
+    if search.config.keep:
+        models[Model.attention_file] = _converted(attend, "source", "target")
+    return models
+
+
+def _converted(function: Callable[..., Outputs], *inputs: str) -> "onnx.ModelProto":
+    """A function of ids, int32 (B, None) each, as an ONNX model."""
     import onnx
     import tf2onnx
 
     from tf_transformer.export.onnx_loops import take_out_constants
 
-    search = translator.graph().whole_search
-
-    def of_ids(source: tf.Tensor) -> Outputs:
-        best = search(source)
-        return {name: getattr(best, name) for name in AXES if name != "source"}
-
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)  # the check below names an operation
     model, _ = tf2onnx.convert.from_function(
-        tf.function(of_ids, autograph=False),
-        input_signature=[tf.TensorSpec((None, None), tf.int32, name="source")],
+        tf.function(function, autograph=False),
+        input_signature=[tf.TensorSpec((None, None), tf.int32, name=name) for name in inputs],
         opset=OPSET,
         # Its default is the source, which ONNX cannot say.
         custom_op_handlers={"PlaceholderWithDefault": (lambda *given: given[1], ["Identity"])},

@@ -6,11 +6,10 @@ target_vocabulary.json; older folders have .txt files. Sources: `specs/` and `sr
 """
 
 import pathlib
-from dataclasses import fields
 from typing import Any
 
 from tf_transformer.config import DecodeConfig
-from tf_transformer.config.option import select
+from tf_transformer.config.option import Rules, select
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.imports import imported
@@ -128,10 +127,10 @@ def _vocabulary_file(folder: pathlib.Path, side: str) -> pathlib.Path:
 
 
 def _search(folder: pathlib.Path, longest: int) -> tuple[DecodeConfig, TranslationOptions]:
-    """The options of the search and the rules for texts: as in search.json, else defaults."""
-    path = folder / "search.json"
-    if not path.is_file():
-        decode = DecodeConfig(
+    """The options of the search and the rules for texts: those of an export, else defaults."""
+    path, stored = _exported(folder)
+    if not stored:
+        search = DecodeConfig(
             beam_size=2,
             length_penalty=1.0,
             length_penalty_offset=0.0,
@@ -139,14 +138,29 @@ def _search(folder: pathlib.Path, longest: int) -> tuple[DecodeConfig, Translati
             max_extra_length=256,
             max_source_length=longest,
         )
-        return decode, TranslationOptions()
-    stored = read_json(path)
-    names = {field.name for field in fields(DecodeConfig)} & stored.keys()
-    own = select(TranslationOptions, lambda rules: rules.formats).keys() & stored.keys()
+        return search, TranslationOptions()
+    decode, task = (
+        {name: stored[name] for name in select(options, _has_option).keys() & stored.keys()}
+        for options in (DecodeConfig, TranslationOptions)
+    )
     try:
-        return (
-            DecodeConfig(**{name: stored[name] for name in names}),
-            TranslationOptions(**{name: stored[name] for name in own}),
-        )
+        return DecodeConfig(**decode), TranslationOptions(**task)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
+
+
+def _exported(folder: pathlib.Path) -> tuple[pathlib.Path, dict[str, Any]]:
+    """The options of an export by name, and their file; no options in a folder of others."""
+    path = folder / "metadata.json"
+    if path.is_file():
+        decoding = read_json(path).get("decoding", {})
+        if not isinstance(decoding, dict):
+            raise InputError(f"{path}: decoding must be an object, got {decoding!r:.80}.")
+        return path, decoding
+    path = folder / "search.json"  # of exports by version 0.2.0
+    return path, read_json(path) if path.is_file() else {}
+
+
+def _has_option(rules: Rules) -> bool:
+    """Whether folders have an option of the search."""
+    return "ctranslate2" in rules.formats

@@ -19,14 +19,17 @@ from tf_transformer.machine.keras_settings import own_settings
 from tf_transformer.models.ensemble import members_of
 from tf_transformer.text.elements import is_paired, is_well_formed
 from tf_transformer.text.graph_tokenizer import valid
-from tf_transformer.text.kept_spans import CLOSING, REPLACEMENT, WITHOUT_SPAN, pattern_of
-from tf_transformer.text.normalization import WHITE_SPACE
+from tf_transformer.text.kept_spans import (
+    CLOSING,
+    MOST_BYTES,
+    MOST_SPANS,
+    REPLACEMENT,
+    WITHOUT_SPAN,
+    pattern_of,
+)
+from tf_transformer.text.plain_elements import TOUCHING
 from tf_transformer.text.sequences import shift_right, token_counts
 from tf_transformer.text.special_ids import BOS_ID, EOS_ID, PAD_ID
-
-_TOUCHING = f"(?s).*>{WHITE_SPACE}*<[A-Za-z/].*"  # a text in which two tags may touch each other
-# Above these, the spans stand before the translation: memory and time to place them are quadratic.
-MOST_SPANS, MOST_BYTES = 500, 2**14  # spans of a text and its translation, bytes of the text
 
 
 class KeptSpans:
@@ -111,7 +114,9 @@ class KeptSpans:
 
         def check() -> tf.Tensor:
             given = self.joined_spans(tf.gather_nd(outputs, places))
-            touching = tf.strings.regex_full_match(tf.gather(text, places[:, 0]), _TOUCHING)
+            touching = tf.strings.regex_full_match(
+                tf.gather(text, places[:, 0]), f"(?s).*{TOUCHING}.*"
+            )
             is_wrong = tf.not_equal(tf.gather(wanted, places[:, 0]), given) | touching
             wrong = tf.boolean_mask(places, is_wrong)
             return tf.cond(tf.size(wrong) > 0, lambda: replace(wrong), lambda: outputs)

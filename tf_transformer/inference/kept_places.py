@@ -12,12 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from tf_transformer.text.elements import is_well_formed, openings
-from tf_transformer.text.kept_spans import CLOSING, TAG
+from tf_transformer.text.kept_spans import ATTENDED, CLOSING, CLOSING_MARKS, OF_MARKS, TAG
 from tf_transformer.text.normalization import WHITE_SPACE
 
-ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
-OF_MARKS = 0.25  # the weight of a mark beside a word, when the first word of a content is chosen
-_CLOSING = b" .,;:!?)"  # a space, and marks without a space before them
 _IS_LETTER = [chr(code).isalnum() for code in range(0x80)]
 _SPACE, _FIRST_WIDE, _LAST_WIDE = 0x20, 0xE3, 0xE9  # first bytes of U+3000 to U+9FFF
 
@@ -182,7 +179,8 @@ def _content_bytes(
     gain = tf.where(is_space, 0.0, of_bytes - ATTENDED) + tf.cast(is_best, tf.float32)
     peak = _ends(is_best)[0][:, None]
     total = tf.cumsum(gain, axis=1)
-    before = tf.where(place <= peak, total - gain, np.inf)
+    # Equal sums around a space, which rounding would change after a subtraction.
+    before = tf.where(place <= peak, tf.cumsum(gain, axis=1, exclusive=True), np.inf)
     until = tf.where(place >= peak, total, -np.inf)
     is_first = before == tf.reduce_min(before, axis=1, keepdims=True)
     is_last = until == tf.reduce_max(until, axis=1, keepdims=True)
@@ -304,7 +302,7 @@ def _inside(given: Located, size: tf.Tensor) -> tf.Tensor:
 def _with_space(output: tf.Tensor, given: Located) -> tf.Tensor:
     """The start of each span (M,), or of the space before it if a space or a mark follows it."""
     before = _byte_at(output, given.starts - 1, 0) == _SPACE
-    after = _is_one_of(_byte_at(output, given.stops, _SPACE), _CLOSING)
+    after = _is_one_of(_byte_at(output, given.stops, _SPACE), CLOSING_MARKS)
     return tf.where(before & after, given.starts - 1, given.starts)
 
 
@@ -349,7 +347,7 @@ def _spaced(
     """
     before, after = had_space
     left = before & ~_is_one_of(_byte_at(output, start - 1, _SPACE), b" (")
-    right = after & ~_is_one_of(_byte_at(output, stop, _SPACE), _CLOSING)
+    right = after & ~_is_one_of(_byte_at(output, stop, _SPACE), CLOSING_MARKS)
     return tf.strings.join([tf.where(left, " ", ""), spans, tf.where(right, " ", "")])
 
 

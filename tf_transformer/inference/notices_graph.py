@@ -70,7 +70,7 @@ class PairNotices:
     ) -> tf.Tensor:
         """The output `warnings`, string (B, N): the names of the notices of texts.
 
-        Most texts have none, and one cheap test for all texts of a batch finds that.
+        Most texts have none, and a cheap test finds that.
 
         Args:
             text: the parts of texts without tags, string (P,); see `text_of`.
@@ -81,10 +81,13 @@ class PairNotices:
             text_of: index of the text of each part, int64 (P,); None: the texts are whole.
         """
         is_unseen = tf.not_equal(unseen, "")
-        may_have = may_show(text, predictions) | tf.reduce_any(of_search) | tf.reduce_any(is_unseen)
+        rows = tf.where(may_show(text, predictions))  # (R, 1)
+        may_have = (tf.size(rows) > 0) | tf.reduce_any(of_search) | tf.reduce_any(is_unseen)
 
         def names() -> tf.Tensor:
-            of_pairs = self.of_all(text, predictions)
+            of_rows = self.of_all(tf.gather_nd(text, rows), tf.gather_nd(predictions, rows))
+            none = tf.zeros((*tf.unstack(tf.shape(predictions)), len(OF_PAIRS)), tf.bool)
+            of_pairs = tf.tensor_scatter_nd_update(none, rows, of_rows)
             every = tf.ones_like(of_pairs[..., :1])
             shown = tf.concat([of_search[:, None] & every, of_pairs], axis=2)
             if text_of is not None:
@@ -124,13 +127,24 @@ class PairNotices:
 
 
 def may_show(text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-    """Whether texts (B,) and predictions (B, N) may have one of `OF_PAIRS`: bool scalar."""
+    """Which texts (B,) with predictions (B, N) may have one of `OF_PAIRS`: bool (B,)."""
+    size, count = tf.unstack(tf.shape(predictions))
     pairs = faults.Pairs.of(text, tf.reshape(predictions, [-1]))
     is_usual = tf.strings.regex_full_match(pairs.strings, _ordinary_text())
     is_usual &= ~faults.may_stutter(pairs.strings)
-    may_repeat = pairs.repeated >= faults.FEWEST_REPEATED
-    differ = tf.reduce_any(faults.differ_in_size(text[:, None], predictions))
-    return ~tf.reduce_all(is_usual) | may_repeat | differ
+    text_of = tf.concat([tf.range(size), tf.repeat(tf.range(size), count)], axis=0)  # (B + B·N,)
+    unusual = tf.math.unsorted_segment_sum(tf.cast(~is_usual, tf.int32), text_of, size)
+    text_of_words = tf.cast(tf.gather(text_of, pairs.row), tf.int64)
+    words = text_of_words * 2**32 + tf.cast(pairs.ids, tf.int64)
+    distinct = tf.unique(words).y
+    repeated = _counts(text_of_words, size) - _counts(distinct // 2**32, size)
+    differ = tf.reduce_any(faults.differ_in_size(text[:, None], predictions), axis=1)
+    return (unusual > 0) | (repeated >= faults.FEWEST_REPEATED) | differ
+
+
+def _counts(indices: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
+    """How often each index from 0 to `size` - 1 occurs, int32 (B,)."""
+    return tf.math.unsorted_segment_sum(tf.ones_like(indices, tf.int32), indices, size)
 
 
 @functools.cache

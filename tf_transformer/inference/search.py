@@ -75,7 +75,6 @@ class Search:
     # The fewest source tokens, with the end token, that are searched. 2: an empty text has an empty
     # translation. 1: an empty prompt has continuations.
     shortest_source: int = 2
-    grows: bool = True  # whether a static cache has room for few steps at first
 
     @own_settings()
     def __call__(
@@ -123,7 +122,6 @@ class Search:
             config = replace(config, beam_size=rows, sampling=False)
         rows = config.num_hypotheses if config.sampling else config.beam_size
         capacity = (max_length + INITIAL_CAPACITY_DIVISOR - 1) // INITIAL_CAPACITY_DIVISOR
-        capacity = capacity if self.grows else None
         sizes = decoding.StepOptions(
             rows, max_length, self.static_shapes, capacity, config.coverage_penalty
         )

@@ -1,7 +1,4 @@
-"""Abbreviations and first words of sentences in some languages, for the division into sentences.
-
-The program for CTranslate2 may run this file by its path, so it imports the standard library only.
-"""
+"""Abbreviations and first words of sentences in some languages, for the division into sentences."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,4 @@
-"""Texts in capitals and texts in title case.
-
-The program for CTranslate2 runs this file by its path, so it imports the standard library only.
-"""
+"""Texts in capitals and texts in title case."""
 
 import re
 import unicodedata

@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from tf_transformer.text.splitting import (
+    BLOCK_MARK,
     END,
     LINE_ENDS,
     MARK,
@@ -55,7 +56,8 @@ def marked(text: tf.Tensor, marks: Marks, kept: str = "") -> tf.Tensor:
             tf.strings.regex_replace(text, f"({kept})", rf"{MARK}\1{MARK}"), MARK
         )
         is_kept = tf.ragged.range(pieces.row_lengths()).flat_values % 2 == 1
-        values = tf.where(is_kept, pieces.flat_values, marked(pieces.flat_values, marks))
+        kept_values = tf.strings.regex_replace(pieces.flat_values, *BLOCK_MARK)
+        values = tf.where(is_kept, kept_values, marked(pieces.flat_values, marks))
         return tf.strings.reduce_join(pieces.with_flat_values(values), axis=1)
     for pattern, replacement in marks:
         text = tf.strings.regex_replace(text, pattern, replacement)

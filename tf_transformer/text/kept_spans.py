@@ -11,6 +11,11 @@ from collections.abc import Sequence
 from tf_transformer.errors import InputError
 
 COMMON = "common"  # stands for all of `KINDS`
+# Above these, the spans stand before the translation: memory and time to place them are quadratic.
+MOST_SPANS, MOST_BYTES = 500, 2**14  # spans of a text and its translation, bytes of the text
+ATTENDED = 0.5  # the share of attention with which a token is a copy of a span
+OF_MARKS = 0.25  # the weight of a mark beside a word, when the first word of a content is chosen
+CLOSING_MARKS = b" .,;:!?)"  # a space, and marks without a space before them
 _SPACE = " \t\n\r\f\v\u00a0\u202f\u3000"
 _LETTER = "\\w\u00aa\u00b5\u00ba\u00c0-\u1fff\u2c00-\u2dff\u3040-\ud7ff\uf900-\ufdff"
 
@@ -61,6 +66,14 @@ TAG_NAME = r"^</?([\w:.-]+)[^<]*$"
 ALONE = (
     r"<[^/][^<]*/>|(?i:<(?:area|base|br|col|embed|hr|img|input|link|meta|source|track|wbr))\b[^<]*>"
 )
+_BLOCKS = """
+article aside blockquote body br center dd details div dl dt figcaption figure footer form h1 h2 h3
+h4 h5 h6 head header hr html li main nav ol p pre section summary table tbody td tfoot th thead tr
+ul
+"""
+BLOCKS = tuple(_BLOCKS.split())
+"""Elements of HTML that no sentence reaches into or out of."""
+BLOCK_TAG = rf"</?(?i:{'|'.join(BLOCKS)})(?:{_ATTRIBUTE})*{_BLANK}*/?>"
 _ENTITY = r"&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z]\w{1,30});"
 
 _PICTURE = (

@@ -1,8 +1,7 @@
 """The list of pieces in a SentencePiece model file, read and replaced.
 
 A model file is a protocol buffer. The module of SentencePiece for protocol buffers needs a newer
-protobuf than TensorFlow accepts, so this module reads and writes the few fields that it needs. The
-program for CTranslate2 runs this file by its path, so it imports the standard library only.
+protobuf than TensorFlow accepts, so this module reads and writes the few fields that it needs.
 """
 
 import struct

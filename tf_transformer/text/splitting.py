@@ -1,8 +1,9 @@
 """Divides texts into sentences and the white space between them, by rules.
 
 `re` and RE2 read the rules alike, so that graphs find the same sentences; see `graph_splitter`.
-First, `MARKS` and `MERGES` divide a text into words and the spaces between them. Then `boundaries`
-decide for each space, with the word before it and the word after it, whether a sentence ends there.
+First, `MARKS` and `MERGES` divide a text into words and the spaces between them; tags of blocks of
+HTML, such as <br> and </p>, belong to a space. Then `boundaries` decide for each space, with the
+word before it and the word after it, whether a sentence ends there.
 """
 
 import functools
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 
 from tf_transformer.text.abbreviations import BY_LANGUAGE, OF_ALL
 from tf_transformer.text.capitals import CAPITALS, NUMBERS
+from tf_transformer.text.kept_spans import BLOCK_TAG
 from tf_transformer.text.normalization import LETTERS, WHITE_SPACE, literal_class_of
 
 Marks = tuple[tuple[str, str], ...]
@@ -22,11 +24,15 @@ _SPACES = WHITE_SPACE[1:-1]
 _FULL_WIDTH = "。！？｡"  # ends of sentences without a space after them
 MARK = "\0"  # between words and spaces; texts contain no NUL, see `normalization.clean`
 MARKS = (
-    (f"({WHITE_SPACE}+)", rf"{MARK}\1{MARK}"),
+    (f"({BLOCK_TAG}|{WHITE_SPACE}+)", rf"{MARK}\1{MARK}"),
     (f"([{_FULL_WIDTH}]+[」』”’）]*)", rf"\1{MARK}{MARK}"),
 )
+# What a tag that is kept becomes.
+BLOCK_MARK = (f"^({BLOCK_TAG})$", rf"{MARK}\1{MARK}")
+_JOIN = (rf"([>{_SPACES}])\x00\x00([<{_SPACES}])", r"\1\2")  # tags and white space are one space
 MERGES = (
     (r"\x00\x00\x00", MARK),  # white space follows a full-width mark
+    *(_JOIN, _JOIN),  # matches do not overlap: the second time for a single space between two tags
     (r"\x00\x00$", ""),
     ("\\x00([ \u00a0\u202f])\\x00([»”]+)(\\x00|$)", r"\1\2\3"),  # French quotation marks
 )
@@ -35,7 +41,7 @@ CLAUSE_MARKS = (
     (f"""([,;:،؛–—]["'”’»)\\]]*)({WHITE_SPACE}+)""", rf"\1{MARK}\2{MARK}"),
     (r"([，、；：])([^\x00])", rf"\1{MARK}{MARK}\2"),
 )
-WORD_MARKS = MARKS[:1]
+WORD_MARKS = ((f"({WHITE_SPACE}+)", rf"{MARK}\1{MARK}"),)
 LINE_ENDS = "\n\v\f\r\x1c-\x1e\x85\u2028\u2029"
 _TAG = r"<[^<>\x00]*>"
 _OPENING = rf"""(?:["'“”„‟‘’‚‛«»‹›(\[{{¿¡*_\-–—]|{_TAG})*"""
@@ -66,7 +72,7 @@ def boundaries(language: str) -> Rules:
     weak = "|".join([initials, _words(own.others), *["[0-9]{1,2}"] * own.ordinals])
     return (
         (rf"{_ANY}[」』]\x00\x00[ぁ-ん、，]{_ANY}", False),  # Japanese: と or が after a quotation
-        (rf"{_ANY}\x00(?:{_ANY}[{LINE_ENDS}]{_ANY})?\x00{_ANY}", True),
+        (rf"{_ANY}\x00(?:{_ANY}[<{LINE_ENDS}]{_ANY})?\x00{_ANY}", True),
         (rf"\x00{_ANY}\x00{_ANY}|{_ANY}\x00{_ANY}\x00", True),  # space at an end of the text
         (rf"{_ANY}[{STOPS}]{_QUOTE}\x00{_ANY}\x00[-–—]", False),  # a dialogue: „Wo?“ – „Da.“
         (rf"{_OPENING}(?:{_words(own.titles)})\.{before}{_ANY}", False),
@@ -100,7 +106,7 @@ class SentenceSplitter:
         """Divides a text without NUL: sentence, space, sentence, and so on; joined, it is the text.
 
         A sentence at an end of the text is "" if white space stands there. A space is "" after a
-        full-width mark.
+        full-width mark. Tags of blocks belong to the space.
         """
         text = marked(text, MARKS, self._kept)
         pieces = marked(text, MERGES).split(MARK)
@@ -116,9 +122,11 @@ class SentenceSplitter:
 
 def marked(text: str, marks: Marks, kept: str = "") -> str:
     """Replaces the patterns of marks in a text, outside of the matches of the pattern `kept`."""
-    pieces = re.sub(f"({kept})", rf"{MARK}\1{MARK}", text).split(MARK) if kept else [text]
+    sub = functools.partial(re.sub, flags=re.ASCII)  # patterns mean what they mean in RE2
+    pieces = sub(f"({kept})", rf"{MARK}\1{MARK}", text).split(MARK) if kept else [text]
     for pattern, replacement in marks:
-        pieces[::2] = [re.sub(pattern, replacement, piece) for piece in pieces[::2]]
+        pieces[::2] = [sub(pattern, replacement, piece) for piece in pieces[::2]]
+    pieces[1::2] = [sub(*BLOCK_MARK, piece) for piece in pieces[1::2]]
     return "".join(pieces)
 
 

@@ -1,8 +1,7 @@
 """The tag of a target language at the start of a text, such as >>por<<.
 
 A tag is not text: it has an id of its own. White space and invisible characters before it are
-dropped, as at the start of each text. The program for CTranslate2 runs this file by its path, so it
-imports the standard library only.
+dropped, as at the start of each text.
 """
 
 import re

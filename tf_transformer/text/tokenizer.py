@@ -194,9 +194,10 @@ class Tokenizer:
         rest = [text for _, text in parts]
         if self._unigrams:
             rows = [self._division(text).ids for text in rest]
+        elif len(rest) == 1:  # without threads, whose start takes longer than the text
+            rows = [self._processor.encode(rest[0])]
         else:
-            threads = available_cores() if len(texts) > 1 else 1
-            rows = self._processor.encode(rest, num_threads=threads)
+            rows = self._processor.encode(rest, num_threads=available_cores())
         return [
             [*tag, *self._known(row), EOS_ID] for (tag, _), row in zip(parts, rows, strict=True)
         ]

@@ -7,21 +7,18 @@ adds in float32, and it gives other scores to symbols of the user. So this modul
 does, and ids do not depend on the version of sentencepiece.
 
 The op itself cannot be used: it starts TensorFlow, which training may do only after it has read its
-text. The program for CTranslate2 runs this file by its path, so the file imports the standard
-library only.
+text.
 """
 
 import itertools
 import math
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from tf_transformer.text.sentencepiece_file import Piece
+from tf_transformer.text.sentencepiece_file import Kind, Piece
+from tf_transformer.text.special_ids import BLANK
 
-_SPACE = "\u2581"  # SentencePiece's character for a space
-_NORMAL, _UNKNOWN, _SYMBOL, _BYTE = 1, 2, 4, 6  # `Kind` in sentencepiece_file.py
 _UNKNOWN_PENALTY = 10.0
 _SYMBOL_PENALTY = 0.1
 _ROUNDING = 2.0**-24  # largest relative error of a float32
@@ -43,27 +40,27 @@ class Division(NamedTuple):
 class Unigrams:
     """A vocabulary of unigrams: the pieces of a SentencePiece model, in the order of their ids."""
 
-    def __init__(self, pieces: "Sequence[Piece]"):
-        ids = {kind: [i for i, x in enumerate(pieces) if x.kind == kind] for kind in range(1, 7)}
-        scores = [pieces[token].score for token in ids[_NORMAL]]
+    def __init__(self, pieces: Sequence[Piece]):
+        ids = {kind: [i for i, x in enumerate(pieces) if x.kind == kind] for kind in Kind}
+        scores = [pieces[token].score for token in ids[Kind.NORMAL]]
         self._unknown_score = _float32(min(scores, default=0.0) - _UNKNOWN_PENALTY)
-        (self._unknown,) = ids[_UNKNOWN]
-        self._of_bytes = {int(pieces[token].text[1:-1], 16): token for token in ids[_BYTE]}
-        known = {pieces[token].text: (token, pieces[token].score) for token in ids[_NORMAL]}
-        for token in ids[_SYMBOL]:
+        (self._unknown,) = ids[Kind.UNKNOWN]
+        self._of_bytes = {int(pieces[token].text[1:-1], 16): token for token in ids[Kind.BYTE]}
+        known = {pieces[token].text: (token, pieces[token].score) for token in ids[Kind.NORMAL]}
+        for token in ids[Kind.USER_DEFINED]:
             text = pieces[token].text
             gain = _float32(len(text.encode()) * max(0.0, *scores))
             known[text] = token, gain - _SYMBOL_PENALTY
         prefixes = {text[:end] for text in known for end in range(1, len(text))}
         self._known = dict.fromkeys(prefixes, (_PREFIX, 0.0)) | known
         # Without pieces that reach across the start of a word, words have their own best pieces.
-        self._has_words = not any(_SPACE in text[1:] for text in known)
+        self._has_words = not any(BLANK in text[1:] for text in known)
         self._words: dict[str, Division] = {}
 
     def divide(self, text: str) -> Division:
         """Divides a text that SentencePiece has normalized."""
-        first, *others = text.split(_SPACE) if self._has_words else [text]
-        words = list(map(self._word, [first, *(_SPACE + word for word in others)]))
+        first, *others = text.split(BLANK) if self._has_words else [text]
+        words = list(map(self._word, [first, *(BLANK + word for word in others)]))
         # Sums depend on the text before a word, and their roundings, too. If a rounding could
         # choose another piece, all sums of the text are computed.
         error = 4 * _ROUNDING * sum([word.size for word in words])

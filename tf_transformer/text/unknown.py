@@ -1,8 +1,7 @@
 """Characters that SentencePiece does not know, but that have an id in an imported vocabulary.
 
 Marian looks up the texts of SentencePiece's pieces in a table of ids. One unknown character may be
-in the table. Several of them in a row are one piece, which is not. The program for CTranslate2 runs
-this file by its path, so it imports the standard library only.
+in the table. Several of them in a row are one piece, which is not.
 """
 
 import itertools
