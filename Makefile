@@ -71,7 +71,7 @@ test-jax: .venv/installed-dev
 	$(JAX_TESTS) $(PYTHON) -m pytest $(PARALLEL) $(KERAS_ONLY)
 
 test-browser: .venv/installed-dev
-	$(PYTHON) -m pytest -m browser
+	$(PYTHON) -m pytest -m browser $$(grep --recursive --files-with-matches 'mark\.browser' tests)
 
 test-slow: .venv/installed-dev
 	$(PYTHON) -m pytest -m slow

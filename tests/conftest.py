@@ -2,6 +2,7 @@
 
 import dataclasses
 import fcntl
+import gc
 import os
 import random
 import shutil
@@ -51,6 +52,12 @@ def pytest_collection_modifyitems(config, items):
         given |= values
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish():
+    """Python looks for unreachable objects less often, and not among those of modules."""
+    gc.set_threshold(10_000, *gc.get_threshold()[1:])
+    gc.freeze()
 
 
 def pytest_runtest_setup():
@@ -124,20 +131,37 @@ def without_trained_length(config):
 
 
 @pytest.fixture(scope="session")
-def readers_folder(run, made_once, tmp_path_factory):
-    """A folder with the run and the export that the examples of pages and docstrings name."""
+def exported(run):
+    """The translator whose export is `served`. It cuts sources to 64 tokens."""
     from tf_transformer.inference.translator import Translator
 
-    def export(folder):
-        Translator.from_run(run, num_hypotheses=2).save(folder / "1")
+    return Translator.from_run(run, num_hypotheses=2, max_source_length=64)
 
+
+@pytest.fixture(scope="session")
+def served(exported, made_once):
+    """Version 1 of the model `translator`, with warm-up requests."""
+    from tf_transformer.export import warm_up
+
+    def export(folder):
+        path = folder / "translator" / "1"  # as in export/serving/models.config
+        exported.save(path)
+        batches = warm_up.batches(warm_up.SHAPES, exported.tokenizer.encode)
+        warm_up.write(path, batches)
+
+    return made_once("served", export) / "translator" / "1"
+
+
+@pytest.fixture(scope="session")
+def readers_folder(run, served, tmp_path_factory):
+    """A folder with the run and the export that the examples of pages and docstrings name."""
     folder = tmp_path_factory.mktemp("reader")
     for kind in ("runs", "served"):
         (folder / kind).mkdir()
     (folder / "runs" / "mine").symlink_to(run)
     (folder / "runs" / "demo").symlink_to(run)
     for name in ("mine", "demo"):
-        (folder / "served" / name).symlink_to(made_once("readers_export", export))
+        (folder / "served" / name).symlink_to(served.parent)
     return folder
 
 

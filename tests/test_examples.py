@@ -141,23 +141,13 @@ def test_classify_refuses_a_file_that_keras_cannot_save(run, monkeypatch, capsys
     assert "--save must end in .keras, got model.h5." in capsys.readouterr().err
 
 
-@pytest.fixture(scope="module")
-def exported(run, tmp_path_factory):
-    """(translator, folder of its SavedModel)."""
-    translator = Translator.from_run(run)
-    folder = tmp_path_factory.mktemp("exported") / "1"
-    translator.save(folder)
-    return translator, folder
-
-
-def test_keras_pipeline_keeps_confident_translations(exported, monkeypatch, capsysbinary):
-    translator, folder = exported
+def test_keras_pipeline_keeps_confident_translations(exported, served, monkeypatch, capsysbinary):
     lines = ["one", "twenty-one", "", "two\u2028three\x85four", "last " * 30, "nul\0in it"]
-    expected = translator(lines)
+    expected = exported(lines)
     middle = np.exp(np.median([translation.score for translation in expected[:2]]))
     text = ("\n".join(lines) + "\n").encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
-    words = ("--saved_model", folder, "--at_least", middle, "--batch_size", 4)
+    words = ("--saved_model", served, "--at_least", middle, "--batch_size", 4)
     run_example(monkeypatch, "keras_pipeline.py", *words)
     kept = [
         f"{line}\t{found.text}".replace("\n", " ")
@@ -168,14 +158,13 @@ def test_keras_pipeline_keeps_confident_translations(exported, monkeypatch, caps
     assert capsysbinary.readouterr().out.decode() == "\n".join([*kept, ""])
 
 
-def test_keras_pipeline_is_a_functional_model_on_strings(exported):
-    translator, folder = exported
+def test_keras_pipeline_is_a_functional_model_on_strings(exported, served):
     pipeline = runpy.run_path(str(ROOT / "examples" / "keras_pipeline.py"))["pipeline"]
-    model = pipeline(str(folder), at_least=0.5)
+    model = pipeline(str(served), at_least=0.5)
     assert not model.trainable_weights
     lines = ["one", "", "twenty-one"]
     found = model.predict(np.array(lines, object), verbose=0)
-    expected = translator(lines)
+    expected = exported(lines)
     assert [text.decode() for text in found["translation"]] == [e.text for e in expected]
     confidence = np.exp([e.score for e in expected])
     np.testing.assert_allclose(found["confidence"], confidence, rtol=1e-4)

@@ -10,9 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.inference.translator import Translator
 
-LONGEST = 40  # source tokens
+LONGEST = 64  # source tokens of `exported`
 ALPHABETS = [
     st.characters(exclude_categories=["Cs"]),  # all scripts; few are in the training text
     st.characters(categories=["Cc", "Cf", "Zs", "Zl", "Zp"]),  # controls, formats, spaces
@@ -31,18 +30,10 @@ LINES = st.one_of(
 
 
 @pytest.fixture(scope="module")
-def translator(run):
-    options = {"beam_size": 3, "num_hypotheses": 2, "max_source_length": LONGEST}
-    return Translator.from_run(run, **options, max_extra_length=4)
-
-
-@pytest.fixture(scope="module")
-def signatures(translator, tmp_path_factory):
+def signatures(served):
     import tensorflow_text  # noqa: F401
 
-    path = tmp_path_factory.mktemp("served") / "1"
-    translator.save(path)
-    model = tf.saved_model.load(str(path))
+    model = tf.saved_model.load(str(served))
     return {
         name: lambda model=model, name=name, **texts: {
             key: value.numpy()
@@ -54,17 +45,17 @@ def signatures(translator, tmp_path_factory):
     }
 
 
-def check(signatures, translator, lines: list[bytes]) -> None:
+def check(signatures, exported, lines: list[bytes]) -> None:
     """Checks the three signatures on a batch."""
     texts = [line.decode("utf-8", "replace") for line in lines]
     found = signatures["serving_default"](text=lines)
     translations = [translation.decode("utf-8") for translation in found["translation"]]
-    expected = translator(texts)
+    expected = exported(texts)
     assert translations == [each.text for each in expected]
     outputs = zip(texts, translations, strict=True)
     assert not any("\ufffd" in output and "\ufffd" not in text for text, output in outputs)
     np.testing.assert_allclose(found["score"], [each.score for each in expected], atol=1e-4)
-    cut = [len(translator.tokenizer.encode(text)) > LONGEST for text in texts]
+    cut = [len(exported.tokenizer.encode(text)) > LONGEST for text in texts]
     assert found["truncated"].tolist() == [each.truncated for each in expected]
     assert all(each.truncated for each, is_cut in zip(expected, cut, strict=True) if is_cut)
 
@@ -81,7 +72,7 @@ def check(signatures, translator, lines: list[bytes]) -> None:
 
     rotated = lines[1:] + lines[:1]  # targets as unusual as the sources
     scored = signatures["score"](source=lines, target=rotated)
-    pairs = translator.score(texts, texts[1:] + texts[:1])
+    pairs = exported.score(texts, texts[1:] + texts[:1])
     numbers = np.stack([scored["score"], scored["log_probability"]], axis=1)
     expected = [(pair.score, pair.log_probability) for pair in pairs]
     np.testing.assert_allclose(numbers, expected, rtol=1e-4, atol=1e-3)
@@ -101,21 +92,21 @@ def examples(count: int):
 
 @examples(30)
 @given(st.lists(LINES, min_size=1, max_size=20))
-def test_each_row_of_any_batch_gets_its_own_result(signatures, translator, lines):
-    check(signatures, translator, lines)
+def test_each_row_of_any_batch_gets_its_own_result(signatures, exported, lines):
+    check(signatures, exported, lines)
 
 
 @pytest.mark.slow
 @examples(500)
 @given(st.lists(LINES, min_size=1, max_size=20))
-def test_each_of_thousands_of_lines_gets_its_own_result(signatures, translator, lines):
-    check(signatures, translator, lines)
+def test_each_of_thousands_of_lines_gets_its_own_result(signatures, exported, lines):
+    check(signatures, exported, lines)
 
 
 @pytest.mark.slow
-def test_a_thousand_rows_of_very_different_lengths_with_duplicates(signatures, translator):
+def test_a_thousand_rows_of_very_different_lengths_with_duplicates(signatures, exported):
     lines = [b"one " * (n % 60) for n in range(995)] + [b"x" * 100_000, b"", b" ", b"\xff", b"\x00"]
-    check(signatures, translator, lines)
+    check(signatures, exported, lines)
     found = signatures["serving_default"](text=lines)
     assert found["translation"][:60].tolist() == found["translation"][60:120].tolist()
 
@@ -132,5 +123,5 @@ def test_a_thousand_rows_of_very_different_lengths_with_duplicates(signatures, t
     ],
     ids=["one word", "words", "no spaces", "broken", "spaces", "nul"],
 )
-def test_a_hundred_thousand_characters_are_cut(signatures, translator, line):
-    check(signatures, translator, [b"one", line])
+def test_a_hundred_thousand_characters_are_cut(signatures, exported, line):
+    check(signatures, exported, [b"one", line])

@@ -41,7 +41,13 @@ TRANSLATIONS = {
 }
 
 
-@pytest.mark.parametrize("name", TRANSLATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name == "tatoeba-en-de" else pytest.mark.slow)
+        for name in TRANSLATIONS
+    ],
+)
 def test_it_translates_sentences_of_its_kind(name):
     """By the command of its card."""
     command = [sys.executable, "translate.py", "--run_dir", f"pretrained/{name}"]

@@ -99,7 +99,9 @@ def own_files(tmp_path_factory):
 @pytest.fixture(scope="session")
 def own_run(own_files):
     run = own_files / "run"
-    process("train.py", "--run_dir", run, *training_files(own_files), "--train.steps", 20)
+    sizes = {"model.num_layers": 1, "model.d_model": 16, "model.d_ff": 32, "train.steps": 20}
+    options = [f"--{name}={value}" for name, value in sizes.items()]
+    process("train.py", "--run_dir", run, *training_files(own_files), *options)
     return run
 
 

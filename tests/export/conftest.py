@@ -1,4 +1,4 @@
-"""Fixtures of the export's tests: a small SavedModel and a stand-in for a server."""
+"""Fixtures of the export's tests: a stand-in for a server, and commands."""
 
 import io
 import socket
@@ -7,28 +7,12 @@ import sys
 import pytest
 
 NAME = "translator"  # as in export/serving/models.config
-LONGEST = 64  # tokens of a source; longer ones are cut
 
 
 @pytest.fixture(scope="session")
-def translator(run):
+def translator(exported):
     """The oracle: the translator that is exported."""
-    from tf_transformer.inference.translator import Translator
-
-    return Translator.from_run(run, num_hypotheses=2, max_source_length=LONGEST)
-
-
-@pytest.fixture(scope="session")
-def served(translator, made_once):
-    """Version 1 of a model, with warm-up requests."""
-    from tf_transformer.export import warm_up
-
-    def export(folder):
-        translator.save(folder / NAME / "1")
-        batches = warm_up.batches(warm_up.SHAPES, translator.tokenizer.encode)
-        warm_up.write(folder / NAME / "1", batches)
-
-    return made_once("served", export) / NAME / "1"
+    return exported
 
 
 @pytest.fixture(scope="session")

@@ -9,9 +9,14 @@ from tf_transformer.inference.translator import Translator
 TEXTS = ["seven hundred", "twenty-one", "", "nine hundred and ninety-nine thousand"]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def full(run):
     return Translator.from_run(run, beam_size=2, num_hypotheses=2)
+
+
+@pytest.fixture(scope="module")
+def cases(full):
+    return full.signatures(TEXTS)
 
 
 def changed(run, factor):
@@ -24,16 +29,15 @@ def changed(run, factor):
     return other
 
 
-def test_a_model_in_int8_agrees(full, monkeypatch):
+def test_a_model_in_int8_agrees(full, cases, monkeypatch):
     monkeypatch.setattr("tf_transformer.layers.int8.SMALLEST_INT8_MATRIX", 1)
     small = full.with_dtype("int8")
-    agreement = check_int8.check(full.signatures(TEXTS), small.signatures(TEXTS), small)
+    agreement = check_int8.check(cases, small.signatures(TEXTS), small)
     assert 0 < agreement.change < check_int8.MAX_CHANGE
     assert "int8 changes log-probabilities by" in str(agreement)
 
 
-def test_a_model_agrees_with_itself(full):
-    cases = full.signatures(TEXTS)
+def test_a_model_agrees_with_itself(full, cases):
     assert check_int8.compare(cases, cases, full) == (0.0, 1.0, 1.0)
 
 
@@ -47,9 +51,8 @@ def test_a_model_that_changes_more_is_refused(full, monkeypatch, agreement):
 
 
 @pytest.mark.slow
-def test_other_weights_change_scores_and_predictions(full, run):
+def test_other_weights_change_scores_and_predictions(cases, run):
     other = changed(run, 1.0)
-    cases = (predictor.signatures(TEXTS) for predictor in (full, other))
-    change, kept, _ = check_int8.compare(*cases, other)
+    change, kept, _ = check_int8.compare(cases, other.signatures(TEXTS), other)
     assert change > check_int8.MAX_CHANGE
     assert kept < 1

@@ -52,6 +52,12 @@ def tokenizer():
     return Tokenizer.train(lines * 3, vocabulary_size=300)
 
 
+@pytest.fixture(scope="module")
+def plain(tokenizer):
+    """A translator with default options; its graphs are traced once."""
+    return untrained(tokenizer)
+
+
 @pytest.fixture
 def loaded():
     """Loads a folder; skips the test if CTranslate2 is not installed."""
@@ -151,8 +157,7 @@ def test_a_rule_of_early_stopping_that_ctranslate2_lacks_is_named():
     assert "--early_stopping true" in note
 
 
-def test_text_in_capitals_is_translated_as_by_the_project(tokenizer, loaded, tmp_path):
-    plain = untrained(tokenizer)
+def test_text_in_capitals_is_translated_as_by_the_project(plain, loaded, tmp_path):
     translator = Translator(plain.model, plain.codec, plain.config, lower_capitals=True)
     to_ctranslate2.write(translator, tmp_path, "float32")
     model, texts = (
@@ -199,17 +204,16 @@ def test_excluded_tokens_give_the_same_greedy_translations(
     [("bfloat16", 2, 0.1), ("float16", 2, 0.02), ("int8", 1, 0.5), ("int8_float16", 1, 0.5)],
 )
 def test_quantized_weights_give_nearly_the_same_scores(
-    quantization, bytes_per_weight, tolerance, tokenizer, loaded, tmp_path
+    quantization, bytes_per_weight, tolerance, plain, loaded, tmp_path
 ):
-    translator = untrained(tokenizer)
-    to_ctranslate2.write(translator, tmp_path / "float32", "float32")
-    to_ctranslate2.write(translator, tmp_path / "small", quantization)
+    to_ctranslate2.write(plain, tmp_path / "float32", "float32")
+    to_ctranslate2.write(plain, tmp_path / "small", quantization)
     full, small = ((tmp_path / name / "model.bin").stat().st_size for name in ("float32", "small"))
     assert small < full * (bytes_per_weight / 4 + 0.25)
     model = loaded(tmp_path / "small")
     assert len(model(TEXTS)) == len(TEXTS)
     given = [*TEXTS[1:], "two two"]
-    found, expected = model.score(TEXTS, given), translator.score(TEXTS, given)
+    found, expected = model.score(TEXTS, given), plain.score(TEXTS, given)
     relative = [
         abs(a.log_probability / b.log_probability - 1) for a, b in zip(found, expected, strict=True)
     ]
@@ -292,6 +296,7 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(
         export(run, to, format="ctranslate2")
 
 
+@pytest.mark.slow
 def test_a_wrong_folder_is_refused_and_removed(run, tmp_path, monkeypatch):
     pytest.importorskip("ctranslate2")
     write = to_ctranslate2.write

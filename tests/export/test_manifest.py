@@ -15,14 +15,6 @@ from tf_transformer.inference.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def saved(run, tmp_path_factory):
-    """An export with default options."""
-    path = tmp_path_factory.mktemp("manifest") / "default"
-    Translator.from_run(run).save(path)
-    return path
-
-
-@pytest.fixture(scope="module")
 def compiled(run, tmp_path_factory):
     """An export whose search is compiled by XLA."""
     path = tmp_path_factory.mktemp("manifest") / "compiled"
@@ -54,8 +46,8 @@ def nodes(meta, op: str) -> list:
     return [node for node in every if node.op == op]
 
 
-def test_an_export_runs_on_the_oldest_listed_server(saved):
-    found = manifest.check(saved, jit_compile=False)
+def test_an_export_runs_on_the_oldest_listed_server(served):
+    found = manifest.check(served, jit_compile=False)
     # Oracle: TensorFlow 2.12.1 with tensorflow-text 2.12.1 ran such an export in a session.
     assert found.lowest_server == "2.12"
     assert found.decided_by == found.compiled_functions == found.problems == ()
@@ -63,25 +55,25 @@ def test_an_export_runs_on_the_oldest_listed_server(saved):
     assert not [name for name in found.ops if name.startswith("Xla")]
 
 
-def test_no_op_of_an_export_is_newer_than_the_lowest_server(saved):
-    found = manifest.read(saved)
+def test_no_op_of_an_export_is_newer_than_the_lowest_server(served):
+    found = manifest.read(served)
     listed = server_ops.read().ops
     lowest = server_ops.parse_version(found.lowest_server)
     assert max(listed[name].since for name in found.ops) <= lowest
 
 
-def test_ops_are_those_in_the_text_form_of_the_graph(saved):
-    proto = saved_model_pb2.SavedModel.FromString((saved / "saved_model.pb").read_bytes())
+def test_ops_are_those_in_the_text_form_of_the_graph(served):
+    proto = saved_model_pb2.SavedModel.FromString((served / "saved_model.pb").read_bytes())
     graph = proto.meta_graphs[0].graph_def
     functions = {function.signature.name for function in graph.library.function}
     shown = set(re.findall(r'^\s*op: "(.*)"$', str(graph), re.MULTILINE)) - functions
-    assert shown == set(manifest.read(saved).ops)
+    assert shown == set(manifest.read(served).ops)
 
 
-def test_a_manifest_can_be_written_as_json(saved):
-    fields = json.loads(json.dumps(asdict(manifest.read(saved))))
+def test_a_manifest_can_be_written_as_json(served):
+    fields = json.loads(json.dumps(asdict(manifest.read(served))))
     assert fields["lowest_server"] == "2.12"
-    assert fields["ops"] == list(manifest.read(saved).ops)
+    assert fields["ops"] == list(manifest.read(served).ops)
 
 
 def test_a_compiled_export_is_refused_without_jit_compile(compiled):
@@ -96,12 +88,12 @@ def test_a_compiled_export_is_refused_without_jit_compile(compiled):
 
 
 @pytest.mark.slow
-def test_a_call_with_the_compile_attribute_counts_as_compiled(saved, tmp_path):
+def test_a_call_with_the_compile_attribute_counts_as_compiled(served, tmp_path):
     def compile_a_call(meta):
         call = nodes(meta, "StatefulPartitionedCall")[0]
         call.attr[manifest.COMPILED].b = True
 
-    path = edit(saved, tmp_path / "edited", compile_a_call)
+    path = edit(served, tmp_path / "edited", compile_a_call)
     assert len(manifest.read(path).compiled_functions) == 1
 
 
@@ -123,60 +115,60 @@ def test_xla_ops_are_refused_outside_compiled_functions(tmp_path):
     assert "XlaDynamicUpdateSlice" in manifest.check(inside, jit_compile=True).ops
 
 
-def test_an_op_that_no_server_links_is_refused(saved, tmp_path):
+def test_an_op_that_no_server_links_is_refused(served, tmp_path):
     def rename(meta):
         nodes(meta, "SentencepieceOp")[0].op = "TFText>Newer"
 
-    path = edit(saved, tmp_path / "edited", rename)
+    path = edit(served, tmp_path / "edited", rename)
     newest = server_ops.show_version(server_ops.read().servers[-1].version)
     with pytest.raises(RuntimeError, match=f"TFText>Newer is linked by no server up to {newest}"):
         manifest.check(path, jit_compile=False)
 
 
-def test_a_newer_op_raises_the_lowest_server(saved, tmp_path):
+def test_a_newer_op_raises_the_lowest_server(served, tmp_path):
     def rename(meta):
         node = nodes(meta, "SentencepieceOp")[0]
         node.op = "TFText>Utf8Binarize"
         node.attr.clear()
 
-    found = manifest.check(edit(saved, tmp_path / "edited", rename), jit_compile=False)
+    found = manifest.check(edit(served, tmp_path / "edited", rename), jit_compile=False)
     # In ops_lib of tensorflow-text 2.20.0, which server 2.20 links, and not of 2.12.1.
     assert (found.lowest_server, found.decided_by) == ("2.20", ("TFText>Utf8Binarize",))
 
 
-def test_a_newer_attribute_raises_the_lowest_server(saved, tmp_path):
+def test_a_newer_attribute_raises_the_lowest_server(served, tmp_path):
     def set_type(meta):
         nodes(meta, "TopKV2")[0].attr["index_type"].type = tf.int16.as_datatype_enum
 
-    found = manifest.check(edit(saved, tmp_path / "edited", set_type), jit_compile=False)
+    found = manifest.check(edit(served, tmp_path / "edited", set_type), jit_compile=False)
     # Added by TensorFlow 2.13; before, TopKV2's indices were always int32.
     assert (found.lowest_server, found.decided_by) == ("2.13", ("TopKV2.index_type",))
 
 
-def test_an_attribute_at_its_default_does_not_count(saved, tmp_path):
+def test_an_attribute_at_its_default_does_not_count(served, tmp_path):
     def set_default(meta):
         nodes(meta, "TopKV2")[0].attr["index_type"].type = tf.int32.as_datatype_enum
 
-    found = manifest.check(edit(saved, tmp_path / "edited", set_default), jit_compile=False)
+    found = manifest.check(edit(served, tmp_path / "edited", set_default), jit_compile=False)
     assert found.lowest_server == "2.12"
 
 
-def test_an_attribute_that_no_server_supports_is_refused(saved, tmp_path):
+def test_an_attribute_that_no_server_supports_is_refused(served, tmp_path):
     def add_attribute(meta):
         nodes(meta, "MatMul")[0].attr["grad_c"].b = True
 
-    path = edit(saved, tmp_path / "edited", add_attribute)
+    path = edit(served, tmp_path / "edited", add_attribute)
     with pytest.raises(RuntimeError, match=r"up to 2.20 supports the attribute MatMul.grad_c"):
         manifest.check(path, jit_compile=False)
 
 
-def test_a_newer_graph_version_needs_a_newer_server(saved, tmp_path):
+def test_a_newer_graph_version_needs_a_newer_server(served, tmp_path):
     def set_consumer(version):
         return lambda meta: setattr(meta.graph_def.versions, "min_consumer", version)
 
     servers = server_ops.read().servers
-    newer = edit(saved, tmp_path / "newer", set_consumer(servers[0].graph_def + 1))
+    newer = edit(served, tmp_path / "newer", set_consumer(servers[0].graph_def + 1))
     assert manifest.check(newer, jit_compile=False).lowest_server == "2.13"
-    none = edit(saved, tmp_path / "none", set_consumer(servers[-1].graph_def + 1))
+    none = edit(served, tmp_path / "none", set_consumer(servers[-1].graph_def + 1))
     with pytest.raises(RuntimeError, match=r"the graph has version \d+, which no server up to"):
         manifest.check(none, jit_compile=False)

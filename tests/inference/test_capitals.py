@@ -96,7 +96,7 @@ def test_a_text_with_capitals_is_translated_as_a_sentence(plain, lowering):
     for row, same, form in zip(found, expected, forms, strict=True):
         assert row[0].text == (form or str)(same[0].text)
         assert row[0].score == pytest.approx(same[0].score, abs=1e-4)
-    outputs = lowering.graph(jit_compile=False).predict(tf.constant(TEXTS))
+    outputs = lowering._graph.predict(tf.constant(TEXTS))
     assert [text.decode() for text in outputs["translation"].numpy()] == [r[0].text for r in found]
 
 

@@ -60,11 +60,17 @@ def test_an_input_needs_a_record_alone(plain, tmp_path):
         served["with_inputs"](**inputs | {"prefix": tf.constant(["z"])})
 
 
-def test_an_unknown_input_is_an_error(plain, tmp_path):
+def test_an_unknown_input_is_an_error(plain):
     with pytest.raises(
         InputError, match=r"takes no suffixes; it takes prefixes, terms\. Leave out --s"
     ):
         plain(TEXTS, suffixes=TEXTS)
+    with pytest.raises(InputError, match="takes no prefixes; it takes texts alone"):
+        with_graph(plain, TextsAlone)(TEXTS, ["", "", ""])
+
+
+@pytest.mark.slow
+def test_a_graph_and_its_export_may_have_no_inputs_beside_texts(plain, tmp_path):
     without = with_graph(plain, TextsAlone)
     without.save(tmp_path / "1")
     saved = Translator.load(tmp_path / "1")
@@ -89,7 +95,7 @@ ALL_OPTIONS = {"split": "sentences", "keep": ("common",), "word_probabilities": 
             marks=pytest.mark.slow,
         ),
         pytest.param({"sampling": True, "num_hypotheses": 2}, marks=pytest.mark.slow),
-        ALL_OPTIONS,
+        pytest.param(ALL_OPTIONS, marks=pytest.mark.slow),
     ],
 )
 def test_terms_stand_in_each_translation_and_change_no_other(run, options):

@@ -27,12 +27,18 @@ KEPT = KeptSpans(["common"])
 ELEMENTS = [("<b>", "</b>"), ('<x id="1">', "</x>"), ("<i >", "</i>")]
 
 
-@tf.function(reduce_retracing=True)
+@tf.function(reduce_retracing=True, autograph=False)
 def repaired(source, output, ends, weights, fixed):
     def count_words(starts):
         return tf.cast(tf.strings.split(KEPT.untagged(starts)).row_lengths(), tf.int32)
 
     return KEPT.repair(source, Drawn(output, ends, weights, fixed), count_words)
+
+
+@pytest.fixture(scope="module")
+def keeping(run):
+    """A translator that keeps spans; its graphs are traced once."""
+    return Translator.from_run(run, keep="common")
 
 
 def repair(source, output, weights=None, rng=None, fixed=0):
@@ -158,9 +164,8 @@ def test_the_model_does_not_read_tags_of_elements(text, read):
     assert [x.decode() for x in texts] == ["", read, "a < b"]
 
 
-def test_a_text_with_tags_is_translated_as_without_them(run):
-    translator = Translator.from_run(run, keep="common")
-    plain, *marked = translator(["twenty one", "twenty <b>one</b>", "<p>twenty <i>one</i></p>"])
+def test_a_text_with_tags_is_translated_as_without_them(keeping):
+    plain, *marked = keeping(["twenty one", "twenty <b>one</b>", "<p>twenty <i>one</i></p>"])
     for prediction, count in zip(marked, (2, 4), strict=True):
         assert len(spans(prediction.text)) == count
         assert "".join(without_spans(prediction.text).split()) == "".join(plain.text.split())
@@ -287,7 +292,7 @@ def test_translations_keep_spans_in_python_and_in_the_graph(run, lower_capitals,
         for prediction in row:
             wanted, counts = Counter(spans(text)), Counter(spans(prediction.text))
             assert {span: counts[span] for span in wanted} == wanted
-    outputs = keeping.graph().n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
+    outputs = keeping._graph.n_best(tf.constant(KEPT_TEXTS))["translations"].numpy()
     in_graph = [[text.decode() for text in row if text] for row in outputs]
     assert in_graph == [[prediction.text for prediction in row] for row in n_best]
 
@@ -340,9 +345,8 @@ def test_a_pattern_that_re2_cannot_read_is_an_error():
         KeptSpans(["a(?=b)"])
 
 
-def test_a_text_of_spans_alone_is_its_own_translation(run):
-    translator = Translator.from_run(run, keep="common")
-    assert translator(["{a}  <b>🙂</b>", "7 {a}"]) == [
+def test_a_text_of_spans_alone_is_its_own_translation(keeping):
+    assert keeping(["{a}  <b>🙂</b>", "7 {a}"]) == [
         *(Translation("{a}  <b>🙂</b>", 0.0), Translation("7 {a}", 0.0))
     ]
 
@@ -382,14 +386,13 @@ def test_small_letters_of_a_span_do_not_hide_that_a_text_is_in_capitals(run):
 
 
 @pytest.mark.parametrize("span", ["{}", "<b>", "🙂", "5 km "])
-def test_any_number_of_spans_stand_in_the_translation(run, span):
-    translator = Translator.from_run(run, keep="common")
+def test_any_number_of_spans_stand_in_the_translation(keeping, span):
     text = "twenty " + span * 20_000
-    (translation,) = translator([text])
+    (translation,) = keeping([text])
     assert spans(translation.text) == spans(text)
 
 
-@tf.function(reduce_retracing=True)
+@tf.function(reduce_retracing=True, autograph=False)
 def in_joined(text, output):
     return KEPT.in_joined(text[None], output[None, None], tf.constant([[True]]))[0, 0]
 
@@ -442,11 +445,10 @@ def test_only_translators_keep_spans(run):
 
 
 @pytest.mark.slow
-def test_an_ensemble_keeps_spans_by_the_attention_of_its_first_model(run):
-    translator = Translator.from_run(run, keep="common")
-    twice = Ensemble([translator.model, translator.model])
-    both = Translator(twice, translator.codec, translator.config)
-    assert [x.text for x in both(KEPT_TEXTS)] == [x.text for x in translator(KEPT_TEXTS)]
+def test_an_ensemble_keeps_spans_by_the_attention_of_its_first_model(keeping):
+    twice = Ensemble([keeping.model, keeping.model])
+    both = Translator(twice, keeping.codec, keeping.config)
+    assert [x.text for x in both(KEPT_TEXTS)] == [x.text for x in keeping(KEPT_TEXTS)]
 
 
 def test_well_formed_markup_stays_well_formed():

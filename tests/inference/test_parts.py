@@ -89,7 +89,7 @@ def test_a_text_is_translated_as_its_sentences_with_its_spaces(whole, splitting,
 
 
 def test_the_graph_gives_the_same(splitting):
-    found, graph = splitting.n_best(TEXTS), splitting.graph(jit_compile=False)
+    found, graph = splitting.n_best(TEXTS), splitting._graph
     outputs = graph.predict(tf.constant(TEXTS))
     assert [x.decode() for x in outputs["translation"].numpy()] == [row[0].text for row in found]
     assert outputs["parts"].numpy().tolist() == [row[0].parts for row in found]
@@ -141,7 +141,7 @@ def test_each_sentence_has_its_own_case(run):
         " ".join(x.text for x in whole(["SEVEN DOGS.", "Twenty-one."])),
         " ".join(x.text for x in whole(["Is It A Big House?", "EU.", "TWO DOGS!"])),
     ]
-    in_graph = splitting.graph().predict(tf.constant(texts))["translation"].numpy()
+    in_graph = splitting._graph.predict(tf.constant(texts))["translation"].numpy()
     assert [text.decode() for text in in_graph] == found
 
 

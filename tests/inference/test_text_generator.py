@@ -145,7 +145,7 @@ def test_prefixes_begin_the_continuations():
     [
         {},
         pytest.param({"beam_size": 3}, marks=pytest.mark.slow),
-        {"sampling": True, "num_hypotheses": 2},
+        pytest.param({"sampling": True, "num_hypotheses": 2}, marks=pytest.mark.slow),
     ],
 )
 def test_after_a_space_a_new_word_follows(options):

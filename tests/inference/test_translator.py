@@ -71,7 +71,7 @@ def test_the_order_and_number_of_sentences_is_kept(translator):
     np.testing.assert_allclose([t.score for t in together], [t.score for t in alone], atol=1e-4)
 
 
-@pytest.mark.parametrize("parallel_batches", [1, 3])
+@pytest.mark.parametrize("parallel_batches", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_the_batch_size_and_batches_at_a_time_change_nothing(run, translator, parallel_batches):
     other = Translator.from_run(run, batch_size=1, parallel_batches=parallel_batches)
     assert texts_of(other(SENTENCES)) == texts_of(translator(SENTENCES))
@@ -143,7 +143,7 @@ def test_outputs_have_whole_characters_only(translator, options):
     n_best = of_bytes.n_best(SENTENCES)
     texts = [prediction.text for row in n_best for prediction in row]
     assert not any("\ufffd" in text for text in texts)
-    found = of_bytes.graph(jit_compile=False).n_best(tf.constant(SENTENCES))
+    found = of_bytes._graph.n_best(tf.constant(SENTENCES))
     in_graph = [
         [text.decode("utf-8") for text, score in zip(*row, strict=True) if score > NEG_INF]
         for row in zip(found["translations"].numpy(), found["scores"].numpy(), strict=True)
@@ -298,7 +298,10 @@ def test_a_prediction_is_a_plain_record():
 
 @pytest.mark.parametrize(
     "options",
-    [pytest.param({"beam_size": 1}, marks=pytest.mark.slow), {"beam_size": 3}, {"sampling": True}],
+    [
+        {"beam_size": 3},
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ({"beam_size": 1}, {"sampling": True})),
+    ],
 )
 def test_translations_start_with_their_prefixes(translator, options):
     prefixes = ["eins", "zwei hundert", "", "", "drei", "s"]
@@ -475,7 +478,8 @@ def test_a_draw_depends_on_the_sentence_and_the_seed_alone(translator):
     assert len(set(texts_of(drawing(["one"] * 3)))) == 1
 
 
-@pytest.mark.parametrize("jit_compile", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("jit_compile", [False, True])
 def test_the_saved_model_gives_the_same_strings(translator, tmp_path, jit_compile):
     """Batches of several sizes and lengths: buckets of a compiled one, and beyond the largest."""
     import tensorflow as tf

@@ -25,7 +25,10 @@ SEARCHES = {
 WORDS = {"task_options": {"copy_without_letters": True}, "word_probabilities": True}
 
 
-@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize(
+    "search",
+    [pytest.param(x, marks=[] if x == "beam" else pytest.mark.slow) for x in SEARCHES],
+)
 def test_words_multiply_to_the_probability_of_the_translation(run, search):
     """A score without a length penalty is the log-probability of a hypothesis."""
     options = {"length_penalty": 0.0, **SEARCHES[search]}
@@ -105,6 +108,7 @@ def test_a_repaired_translation_has_the_probability_of_its_text(run, tmp_path):
     assert totals == pytest.approx([score.log_probability for score in scores], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_exports_without_the_option_have_no_such_output(run):
     graph = Translator.from_run(run).graph()
     for signature in (graph.predict, graph.n_best):

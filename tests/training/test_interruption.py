@@ -73,6 +73,7 @@ def test_twenty_kills(uninterrupted, tmp_path):
 def test_a_signal_saves_and_stops(tmp_path, number):
     run = tmp_path / "run"
     options = {"train.steps": 1000, "train.save_every": 1000, "train.validate_every": 4}
+    options["train.valid_score_examples"] = 0  # a search takes longest
     process = processes.start(run, **options)
     while not processes.saved_updates(run):  # 4, after the first interval
         assert process.poll() is None, process.communicate()

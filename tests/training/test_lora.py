@@ -32,6 +32,17 @@ def adapted(run, tmp_path_factory):
     return folder
 
 
+@pytest.fixture
+def moved(adapted, run, tmp_path):
+    """A copy of the run with adapters, whose other run is a copy, too: both folders."""
+    origin, tuned = tmp_path / "origin", tmp_path / "tuned"
+    shutil.copytree(run, origin)
+    shutil.copytree(adapted, tuned)
+    config = RunFolder(tuned).load_config()
+    RunFolder(tuned).save_config(config.with_options({"train.init_from": str(origin)}))
+    return origin, tuned
+
+
 def adapters_in(checkpoint):
     reader = tf.train.load_checkpoint(str(checkpoint))
     keys = [key for key in reader.get_variable_to_shape_map() if key.startswith("weights/")]
@@ -91,6 +102,7 @@ def test_adapters_have_no_moving_average(adapted):
         Run.load(adapted, average="ema").model(load_task_model)
 
 
+@pytest.mark.slow
 def test_a_resumed_run_equals_one_without_an_interruption(adapted, run, tmp_path):
     for steps in (2, 4):
         trainer.train(Run.at(tmp_path / "run", config_of(run, learning_rate=5.0, steps=steps)))
@@ -105,15 +117,13 @@ def test_a_small_folder_needs_no_other_run(adapted, tmp_path):
         np.testing.assert_array_equal(one, other)
 
 
-def test_adapters_of_other_weights_are_an_error(run, tmp_path):
-    origin, tuned = tmp_path / "origin", tmp_path / "tuned"
-    shutil.copytree(run, origin)
-    trainer.train(Run.at(tuned, config_of(origin)))
+def test_adapters_of_other_weights_are_an_error(moved):
+    origin, tuned = moved
     load_predictor(Run.load(tuned))
     trainer.train(Run.at(origin, small_config(steps=6, valid_score_examples=4)))
     for use in (
         lambda: load_predictor(Run.load(tuned)),
-        lambda: trainer.train(Run.at(tuned, config_of(origin, steps=6))),
+        lambda: trainer.train(Run.at(tuned, config_of(origin, learning_rate=5.0, steps=6))),
     ):
         with pytest.raises(InputError, match=r"were trained with other weights than those in the"):
             use()
@@ -122,15 +132,13 @@ def test_adapters_of_other_weights_are_an_error(run, tmp_path):
         load_predictor(Run.load(tuned))
 
 
-def test_the_other_run_may_move(run, tmp_path):
-    origin, moved, tuned = tmp_path / "origin", tmp_path / "moved", tmp_path / "tuned"
-    shutil.copytree(run, origin)
-    trainer.train(Run.at(tuned, config_of(origin)))
+def test_the_other_run_may_move(moved):
+    origin, tuned = moved
     before = weights_of(tuned)
-    origin.rename(moved)
+    elsewhere = origin.rename(origin.with_name("elsewhere"))
     with pytest.raises(InputError, match=r"If it has moved, .* --train\.init_from FOLDER$"):
         Run.load(tuned).model(load_task_model)
-    trainer.train(Run.at(tuned, config_of(moved)))
+    trainer.train(Run.at(tuned, config_of(elsewhere, learning_rate=5.0)))
     for one, other in zip(before, weights_of(tuned), strict=True):
         np.testing.assert_array_equal(one, other)
 

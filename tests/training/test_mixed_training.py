@@ -167,6 +167,7 @@ def test_a_test_set_without_tags_is_an_error(trained, corpora):
     evaluate.main(str(trained), corpus=plain, target_tag=">>fr<<", beam_size=1)
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_ends_bit_for_bit_as_an_uninterrupted_one(trained, config_of, tmp_path):
     for steps in (3, 6):
         trainer.train(Run.at(tmp_path, config_of(steps=steps)))
@@ -214,6 +215,7 @@ def test_augmented_texts_keep_their_tags(config_of, tmp_path):
     assert max(len(text.split()) for text in texts) > 6, "some are joined"
 
 
+@pytest.mark.slow
 def test_patience_waits_for_a_whole_pass(config_of, corpora, tmp_path, monkeypatch):
     """Each epoch has two fifths of one corpus, so three epochs have all of it."""
     set_scores(monkeypatch, 2, *[1] * 100)

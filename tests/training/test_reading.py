@@ -1,7 +1,6 @@
 """Training reads sources as translation does: with the target tag and the rules for punctuation."""
 
 import dataclasses
-import functools
 import itertools
 import pathlib
 import shutil
@@ -39,7 +38,11 @@ def imported(tmp_path_factory):
     return folder / "run"
 
 
-@pytest.fixture(scope="module", params=RULES, ids=str)
+@pytest.fixture(
+    scope="module",
+    params=[*RULES[::2], *(pytest.param(rules, marks=pytest.mark.slow) for rules in RULES[1::2])],
+    ids=str,
+)
 def reading(request, imported):
     """The rules, a translator with them, and the codec of a training run with them."""
     punctuation, tag = request.param
@@ -48,12 +51,9 @@ def reading(request, imported):
     return rules, translator, SourceCodec(translator.codec, "source", **rules)
 
 
-graph_of = functools.cache(Translator.graph)
-
-
 def searched_ids(translator, texts):
     """The ids that a search of a translator reads."""
-    return graph_of(translator).read(as_strings(texts)).ids.to_list()
+    return [row.tolist() for row in translator._read_text(as_strings(texts)).ids.lists()]
 
 
 @settings(max_examples=200)

@@ -216,6 +216,7 @@ class SourceLength:
 SOURCE_LENGTH = SourceLength()
 
 
+@pytest.mark.slow
 def test_a_metric_of_a_user_that_reads_the_source_is_logged_and_chooses(tmp_path):
     config = scored_config(steps=6, metric="training.test_trainer:SOURCE_LENGTH")
     result = trainer.train(Run.at(tmp_path, config))
@@ -337,6 +338,7 @@ def test_the_weights_of_the_start_are_best_until_an_update_is_better(run, tmp_pa
     assert [line["step"] for line in logged(tmp_path)] == [0, 2, 4, 6, 8]
 
 
+@pytest.mark.slow
 def test_patience_counts_from_the_weights_of_the_start(run, tmp_path, monkeypatch):
     """It stops after the first whole pass over the text, which has 7 updates."""
     set_scores(monkeypatch, 7, 5, 6, 5, 6)
@@ -345,7 +347,7 @@ def test_patience_counts_from_the_weights_of_the_start(run, tmp_path, monkeypatc
     assert (result.updates, result.best_update, result.stopped_early) == (8, 0, True)
 
 
-@pytest.mark.parametrize("metric", ["", "perplexity"])
+@pytest.mark.parametrize("metric", ["", pytest.param("perplexity", marks=pytest.mark.slow)])
 def test_the_validation_of_the_start_is_that_of_its_run(run, tmp_path, metric):
     """Oracle: the last validation of that run, with the weights of its last checkpoint alone."""
     shutil.copytree(run, tmp_path / "run")
@@ -554,6 +556,7 @@ def stored(folder):
     return folder.rglob("*.npy")
 
 
+@pytest.mark.slow
 def test_the_workers_decide_together_when_to_read_metrics(tmp_path, monkeypatch):
     """Several workers read metrics in one collective operation, and their clocks differ."""
     read, decisions = [], iter([False, True, False])

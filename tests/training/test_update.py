@@ -85,6 +85,12 @@ def sharded(strategy, batches, size=1):
 one_device = functools.cache(trained)  # the reference of comparisons
 
 
+@functools.cache
+def trained_on(count, rows=6, **options):
+    """`trained` on so many unequal batches."""
+    return trained(batches=list(unequal_batches(count, rows)), **options)
+
+
 def assert_same(ours, theirs, tolerance=1e-5):
     for one, other in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(one, other, atol=tolerance, rtol=0)
@@ -103,7 +109,7 @@ def test_two_replicas_equal_one_after_20_updates_with_unequal_padding(clip_norm)
         np.testing.assert_allclose(value, two_metrics[name], rtol=1e-5)
 
 
-@pytest.mark.parametrize("strategy", ["one", "mirrored"])
+@pytest.mark.parametrize("strategy", [pytest.param("one", marks=pytest.mark.slow), "mirrored"])
 def test_the_gradient_norm_is_that_of_the_whole_batch_before_clipping(strategy):
     """Oracle: a tape over the mean loss of a batch, without dropout."""
     batches = list(unequal_batches(1))
@@ -120,7 +126,10 @@ def test_the_gradient_norm_is_that_of_the_whole_batch_before_clipping(strategy):
 
 @pytest.mark.parametrize(
     ("strategy", "clip_norm"),
-    [("one", 0.0), ("mirrored", 0.05), pytest.param("mirrored", 0.0, marks=pytest.mark.slow)],
+    [
+        ("mirrored", 0.05),
+        *(pytest.param(x, 0.0, marks=pytest.mark.slow) for x in ("one", "mirrored")),
+    ],
 )
 def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
     whole, metrics, _ = one_device(clip_norm=clip_norm)
@@ -135,7 +144,7 @@ def test_two_accumulated_batches_equal_one_twice_as_big(strategy, clip_norm):
 @pytest.mark.parametrize(
     ("micro_batches", "options"),
     [
-        (2, {}),
+        pytest.param(2, {}, marks=pytest.mark.slow),
         (4, {"clip_norm": 0.05}),
         (2, {"accumulate": 2}),
         pytest.param(2, {"strategy": "mirrored", "accumulate": 2}, marks=pytest.mark.slow),
@@ -177,13 +186,13 @@ def test_a_divergence_is_that_of_the_whole_batch_however_it_is_divided(options):
     weights, divided, _ = trained(batches=parts, loss=loss, **options)
     assert_same(whole, weights)
     assert divided["loss"] == pytest.approx(metrics["loss"], rel=1e-5)
-    assert largest_difference(whole, trained(batches=batches)[0]) > 1e-3
+    assert largest_difference(whole, trained_on(4)[0]) > 1e-3
 
 
 def test_fewer_rows_than_micro_batches():
     """Some micro-batches are empty."""
     batches = list(unequal_batches(3, rows=1))
-    assert_same(trained(batches=batches)[0], trained(batches=batches, micro_batches=3)[0])
+    assert_same(trained_on(3, rows=1)[0], trained(batches=batches, micro_batches=3)[0])
 
 
 def test_losses_of_a_skipped_update_are_left_out_of_the_metrics(monkeypatch):
@@ -238,8 +247,7 @@ def test_micro_batches_make_the_same_updates_bit_for_bit_when_repeated():
 
 
 def test_updates_move_the_weights_far_more_than_replicas_may_differ():
-    batches = list(unequal_batches(3))
-    before, after = (trained(batches=batches[:n])[0] for n in (1, 3))
+    before, after = (trained_on(count)[0] for count in (1, 3))
     assert largest_difference(before, after) > 1e-3
 
 
@@ -250,7 +258,7 @@ def test_clipping_changes_the_weights():
 def test_fewer_rows_than_replicas():
     """One replica has padding only."""
     batches = list(unequal_batches(3, rows=1))
-    assert_same(trained(batches=batches)[0], trained("mirrored", batches)[0])
+    assert_same(trained_on(3, rows=1)[0], trained("mirrored", batches)[0])
 
 
 @pytest.mark.slow
@@ -262,13 +270,15 @@ def test_dropout_trains_on_two_replicas():
 
 @pytest.mark.parametrize(
     ("micro_batches", "kind"),
-    [pytest.param(1, "same", marks=pytest.mark.slow), (4, "same"), (4, "ssru")],
+    [
+        (4, "same"),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in ((1, "same"), (4, "ssru"))),
+    ],
 )
 def test_xla_makes_the_same_updates(micro_batches, kind):
     """Of six rows in four micro-batches, two have a row of padding."""
-    batches = list(unequal_batches(3))
     whole, compiled = (
-        trained(batches=batches, decoder_attention=kind, **options)[0]
+        trained_on(3, decoder_attention=kind, **options)[0]
         for options in ({}, {"jit_compile": True, "micro_batches": micro_batches})
     )
     assert_same(whole, compiled)
@@ -310,8 +320,7 @@ def test_mixed_precision_learns_what_float32_learns(strategy, dtype):
 
 
 def test_a_loss_scale_that_is_a_power_of_two_changes_nothing():
-    batches = list(unequal_batches(3))
-    assert_same(trained(batches=batches, scale_loss=True)[0], trained(batches=batches)[0], 1e-7)
+    assert_same(trained_on(3, scale_loss=True)[0], trained_on(3)[0], 1e-7)
 
 
 def test_the_loss_of_an_update_is_the_mean_over_the_global_batch():
