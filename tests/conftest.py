@@ -9,6 +9,8 @@ import shutil
 import signal
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+# Two processes of tests share the cores: threads of CTranslate2 wait without computing.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 import hypothesis
 import keras
@@ -103,6 +105,16 @@ def run(made_once):
     return made_once("small_run", lambda folder: trainer.train(Run.at(folder, scored_config())))
 
 
+@pytest.fixture(scope="session")
+def other_run(made_once):
+    """A run with the vocabulary of `run`, and other weights."""
+    from tf_transformer.run.run import Run
+    from tf_transformer.training import trainer
+
+    config = small_config(seed=2, steps=2)
+    return made_once("other_run", lambda folder: trainer.train(Run.at(folder, config)))
+
+
 def small_config(**train_options):
     """A configuration that trains in seconds. It scores no predictions: a search takes longest."""
     from tf_transformer.config import Config, DataConfig, DecodeConfig, ModelConfig, TrainConfig
@@ -128,6 +140,33 @@ def without_trained_length(config):
     """A configuration as it was given: training stores its longest source in it."""
     decode = dataclasses.replace(config.decode, trained_source_length=0)
     return dataclasses.replace(config, decode=decode)
+
+
+@pytest.fixture(scope="session")
+def _predictors():
+    """The predictors of `loaded_once`."""
+    return {}
+
+
+@pytest.fixture
+def loaded_once(_predictors, monkeypatch):
+    """Equal runs with equal options have one predictor, whose graphs are traced once."""
+    from tf_transformer import tasks
+    from tf_transformer.inference import predictor
+
+    def files_of(run):
+        files = (path for path in run.folder.path.rglob("*") if path.is_file())
+        return sorted((str(path), path.stat().st_mtime_ns) for path in files)
+
+    def load(run, dtype="float32"):
+        key = repr((dtype, *((each.config, files_of(each)) for each in (run, *run.others))))
+        if key not in _predictors:
+            _predictors[key] = load_predictor(run, dtype)
+        return _predictors[key]
+
+    load_predictor = predictor.load_predictor
+    for module in (predictor, tasks):
+        monkeypatch.setattr(module, "load_predictor", load)
 
 
 @pytest.fixture(scope="session")

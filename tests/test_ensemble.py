@@ -23,18 +23,9 @@ from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training import trainer
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 TEXTS = ["twenty-one", "June twelfth", "", "one \U0001f44d"]
-
-
-@pytest.fixture(scope="module")
-def other(made_once):
-    """A run with the vocabulary of the small run, other weights and other sizes."""
-
-    def make(folder):
-        config = small_config(seed=2, steps=2)
-        trainer.train(Run.at(folder, config))
-
-    return made_once("other_small_run", make)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +44,7 @@ def other_source(run, made_once):
     return made_once("other_source_run", make)
 
 
-@pytest.fixture(params=["other", "other_source"])
+@pytest.fixture(params=["other_run", "other_source"])
 def second(request):
     return request.getfixturevalue(request.param)
 
@@ -78,8 +69,8 @@ def test_scores_are_those_of_the_mean_of_probabilities(run, second):
     assert score.log_probability == pytest.approx(expected, rel=1e-5)
 
 
-def test_translate_and_evaluate_take_runs_with_commas(run, other, tmp_path, capsys):
-    both = f"{run},{other}"
+def test_translate_and_evaluate_take_runs_with_commas(run, other_run, tmp_path, capsys):
+    both = f"{run},{other_run}"
     (tmp_path / "in.txt").write_text("\n".join(TEXTS) + "\n", "utf-8")
     translate.main(both, str(tmp_path / "in.txt"), str(tmp_path / "out.txt"))
     texts = (tmp_path / "out.txt").read_text("utf-8").split("\n")[:-1]

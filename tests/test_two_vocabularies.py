@@ -26,6 +26,8 @@ from tf_transformer.text.normalization import normalize
 from tf_transformer.training import trainer
 from tf_transformer.training.preparation import prepare
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 TEXTS = ["twenty-one", "a house", "", "Straße 猫"]
 FILES = {"tokenizer.source.model", "tokenizer.target.model"}
 

@@ -7,6 +7,8 @@ from tf_transformer.data.readers.generated import generate
 from tf_transformer.errors import InputError
 from tf_transformer.inference.translator import Translator
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 @pytest.fixture
 def files(tmp_path):

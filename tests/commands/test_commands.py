@@ -26,6 +26,8 @@ from tf_transformer.inference.predictor import Prediction
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 ROOT = pathlib.Path(__file__).parents[2]
 # The lines of this project: progress, warnings, notices of `weights` and of translate.py.
 OWN_LINE = re.compile(
@@ -100,6 +102,7 @@ def own_files(tmp_path_factory):
 def own_run(own_files):
     run = own_files / "run"
     sizes = {"model.num_layers": 1, "model.d_model": 16, "model.d_ff": 32, "train.steps": 20}
+    sizes["train.valid_score_examples"] = 0
     options = [f"--{name}={value}" for name, value in sizes.items()]
     process("train.py", "--run_dir", run, *training_files(own_files), *options)
     return run

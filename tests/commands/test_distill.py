@@ -15,6 +15,8 @@ from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 ANY = ("--min_score", "-100", "--max_ratio", "100")  # the teacher has learned little
 SHORT = {"train.steps": 2, "train.validate_every": 2, "train.valid_score_examples": 0}
 

@@ -14,6 +14,8 @@ from tf_transformer.files.locks import FileLock
 from tf_transformer.files.outputs import require_free
 from tf_transformer.run.folder import RunFolder
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 
 def snapshot(folder: pathlib.Path) -> dict:
     """The content of all files below a folder, and the targets of links."""

@@ -127,32 +127,44 @@ def folders(tmp_path, monkeypatch):
     return tmp_path
 
 
-FORMS = ("=", " ", "file")
-ADDRESSES = ("gs://bucket/mine/1", "s3:/bucket/one_slash_lost", "http://example.org/a.en")
+ADDRESSES = {
+    "=": "gs://bucket/mine/1",
+    " ": "s3:/bucket/one_slash_lost",
+    "file": "http://example.org/a.en",
+}
+# Each option in one form, and the forms in turn; the other forms are slow.
+IN_FORMS = [
+    pytest.param(
+        *(*path.values, form),
+        id=f"{path.id}-{form}",
+        marks=[] if number % len(ADDRESSES) == place else pytest.mark.slow,
+    )
+    for number, path in enumerate(PATHS)
+    for place, form in enumerate(ADDRESSES)
+]
 
 
-@pytest.mark.parametrize(("command", "option"), PATHS)
-def test_an_address_is_an_error_before_anything_is_written(command, option, folders, capsys):
-    for form, address in zip(FORMS, ADDRESSES, strict=True):
-        words = words_for(command, option, address, folders, form)
-        with pytest.raises(SystemExit) as stopped:
-            command_line.run(commands.command(command), words)
-        assert stopped.value.code == 2
-        error = capsys.readouterr().err
-        typed = option.replace(LIST, "")
-        assert f"{typed} must be a path of this machine, got {address}. " in error
-        assert f"no {address.partition(':')[0]}:// addresses: give a local path, and copy" in error
-        assert f"Write ./{address} for a local folder of this name." in error
-        assert list((folders / "work").iterdir()) == []
+@pytest.mark.parametrize(("command", "option", "form"), IN_FORMS)
+def test_an_address_is_an_error_before_anything_is_written(command, option, form, folders, capsys):
+    address = ADDRESSES[form]
+    words = words_for(command, option, address, folders, form)
+    with pytest.raises(SystemExit) as stopped:
+        command_line.run(commands.command(command), words)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    typed = option.replace(LIST, "")
+    assert f"{typed} must be a path of this machine, got {address}. " in error
+    assert f"no {address.partition(':')[0]}:// addresses: give a local path, and copy" in error
+    assert f"Write ./{address} for a local folder of this name." in error
+    assert list((folders / "work").iterdir()) == []
 
 
-@pytest.mark.parametrize(("command", "option"), PATHS)
-def test_a_tilde_is_the_home_folder_in_every_form(command, option, folders):
+@pytest.mark.parametrize(("command", "option", "form"), IN_FORMS)
+def test_a_tilde_is_the_home_folder_in_every_form(command, option, form, folders):
     main = commands.command(command)
-    for form in FORMS:
-        words = words_for(command, option, "~/in/x.png", folders, form)
-        value = value_of(command_line.read_options(main, words), option)
-        assert value == str(folders / "home" / "in" / "x.png"), form
+    words = words_for(command, option, "~/in/x.png", folders, form)
+    value = value_of(command_line.read_options(main, words), option)
+    assert value == str(folders / "home" / "in" / "x.png")
 
 
 @pytest.mark.parametrize("option", ["run_dir", "train.init_from"])

@@ -6,6 +6,8 @@ from document_cases import CASES
 from tf_transformer.commands import command_line, translate
 from tf_transformer.documents import is_document
 
+pytestmark = pytest.mark.usefixtures("loaded_once")
+
 TEXTS = ["twenty-one", "three", "17"]
 
 

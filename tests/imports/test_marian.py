@@ -162,7 +162,7 @@ def test_each_rule_of_early_stopping_gives_the_beams_of_transformers(case, rule)
     assert expected != case.early_stopping[str(rule is not True)]  # the rules differ
 
 
-def test_the_command_writes_a_run_that_translates_as_the_model(case, tmp_path, capsys):
+def test_the_command_writes_a_run_that_translates_as_the_model(tmp_path, capsys):
     folder = folder_of("shared", tmp_path / "model")
     import_model.main(marian=str(folder), run_dir=str(tmp_path / "run"))
     assert "en to de" in capsys.readouterr().out
@@ -474,7 +474,7 @@ def test_the_tag_of_the_target_language_is_an_option_or_stands_in_the_text(impor
     in_text = plain([f">>nld<< {text}" if text else "" for text in texts])
     assert tagged(texts) == in_text
     assert in_text[0].score != plain([">>deu<< a small house"])[0].score
-    assert Translator.from_run(imported, target_tag="nld")(texts) == in_text
+    assert Translator.from_run(imported, target_tag="nld").config == tagged.config
     for use in (plain, lambda texts: plain.score(texts, texts)):
         with pytest.raises(
             InputError, match="several target languages, >>deu<<, >>nld<<, and 'two dogs run' has"
@@ -561,14 +561,20 @@ def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_pa
         plain(["\n>>nld two dogs"])
 
 
-@pytest.mark.parametrize("text", ["17", "TWO DOGS RUN", "Two Dogs Run To The Sea", " a – house"])
-def test_a_tag_in_the_text_is_the_same_as_the_option(imported, text):
-    """Copies, capitals and punctuation see the text without its tag."""
+@pytest.fixture(scope="module")
+def with_rules(imported):
+    """Translators with all rules for texts, without and with a tag."""
     rules = {"copy_without_letters": True, "lower_capitals": True}
-    plain, tagged = (
+    return [
         Translator.from_run(imported, task_options=rules, punctuation="opus", target_tag=tag)
         for tag in ("", ">>nld<<")
-    )
+    ]
+
+
+@pytest.mark.parametrize("text", ["17", "TWO DOGS RUN", "Two Dogs Run To The Sea", " a – house"])
+def test_a_tag_in_the_text_is_the_same_as_the_option(with_rules, text):
+    """Copies, capitals and punctuation see the text without its tag."""
+    plain, tagged = with_rules
     in_text = f">>nld<< {text}"
     assert plain([in_text]) == tagged([text]) == tagged([in_text])
     assert plain.score([in_text], ["HAUS"]) == tagged.score([text], ["HAUS"])

@@ -1,5 +1,6 @@
 """The probability of each word of a translation, in Python, in graphs and in exports."""
 
+import functools
 import math
 from dataclasses import replace
 
@@ -25,14 +26,21 @@ SEARCHES = {
 WORDS = {"task_options": {"copy_without_letters": True}, "word_probabilities": True}
 
 
+@functools.cache
+def n_best(run, search, word_probabilities=True):
+    """The predictions for `TEXTS` by a search without a length penalty."""
+    options = {"length_penalty": 0.0, **SEARCHES[search], **WORDS}
+    options["word_probabilities"] = word_probabilities
+    return Translator.from_run(run, **options).n_best(TEXTS)
+
+
 @pytest.mark.parametrize(
     "search",
     [pytest.param(x, marks=[] if x == "beam" else pytest.mark.slow) for x in SEARCHES],
 )
 def test_words_multiply_to_the_probability_of_the_translation(run, search):
     """A score without a length penalty is the log-probability of a hypothesis."""
-    options = {"length_penalty": 0.0, **SEARCHES[search]}
-    rows = Translator.from_run(run, **options, **WORDS).n_best(TEXTS)
+    rows = n_best(run, search)
     for row in rows:
         for best in row:
             assert len(best.word_probabilities) == len(best.text.split())
@@ -44,14 +52,13 @@ def test_words_multiply_to_the_probability_of_the_translation(run, search):
 
 
 def test_translations_are_equal_with_and_without_the_option(run):
-    with_words = Translator.from_run(run, **SEARCHES["beam"], **WORDS).n_best(TEXTS)
-    without = Translator.from_run(run, **SEARCHES["beam"], **WORDS | {"word_probabilities": False})
-    for row, plain in zip(with_words, without.n_best(TEXTS), strict=True):
+    both = n_best(run, "beam"), n_best(run, "beam", word_probabilities=False)
+    for row, plain in zip(*both, strict=True):
         assert [best._replace(word_probabilities=()) for best in row] == plain
 
 
 def test_a_text_that_is_copied_is_certain(run):
-    (copy,) = Translator.from_run(run, **WORDS)(["17 +  4"])
+    copy, *_ = n_best(run, "beam")[TEXTS.index("17 +  4")]
     assert (copy.text, copy.word_probabilities) == ("17 +  4", (1.0, 1.0, 1.0))
     texts = ["", " a \u00a0b\u3000c\n", "a"]
     assert [x.decode() for x in of_copies(tf.constant(texts)).numpy()] == ["", "1 1 1", "1"]
