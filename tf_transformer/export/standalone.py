@@ -6,6 +6,7 @@ reads and writes texts. `standalone_model.py` is the base of its program.
 
 import functools
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -130,8 +131,14 @@ def run(
             file = pathlib.Path(temporary, "file")
             file.write_bytes(content)
             command += [f"--{option}", str(file)]
+        # CTranslate2's threads would compute while they wait, also beside another program.
+        environment = {"OMP_WAIT_POLICY": "passive"} | os.environ
         process = subprocess.run(
-            command, input=as_lines(sentences), capture_output=True, check=False
+            command,
+            env=environment,
+            input=as_lines(sentences),
+            capture_output=True,
+            check=False,
         )
     if process.returncode:
         raise RuntimeError(
