@@ -133,7 +133,6 @@ class Model(StandaloneModel):
             max_decoding_length=len(pieces),
             max_input_length=ANY_LENGTH,
             return_attention=True,
-            return_end_token=True,
         )
         found = np.array(result.attention[0], np.float32)  # without the end token
         weights = np.zeros((len(target), len(source)), np.float32)

@@ -132,10 +132,9 @@ def run(
             file.write_bytes(content)
             command += [f"--{option}", str(file)]
         # CTranslate2's threads would compute while they wait, also beside another program.
-        environment = {"OMP_WAIT_POLICY": "passive"} | os.environ
         process = subprocess.run(
             command,
-            env=environment,
+            env={"OMP_WAIT_POLICY": "passive"} | os.environ,
             input=as_lines(sentences),
             capture_output=True,
             check=False,
