@@ -316,6 +316,17 @@ OWN: dict[str, Renderer] = {
     "decode_avx2.tiny": lambda: decode("tiny", "decode_avx2"),
     "decode_int8.base": lambda: decode("base", "decode_int8"),
     "decode_int8.tiny": lambda: decode("tiny", "decode_int8"),
+    "decode_litert": lambda: of_rows(
+        [
+            row | {"tokens_per_second": round(row["tokens_per_second"])}
+            for row in rows_of("decode_litert")
+        ],
+        {
+            **{"shape": "model", "system": "system", "beam": "beam"},
+            **{"tokens_per_second": "target tokens/s", "ratio_to_ctranslate2": "to `ctranslate2`"},
+        },
+        left=2,
+    ),
     "decode_opus.opus": lambda: decode("opus", "decode_opus"),
     "decode_tc_big.tc_big": lambda: decode("tc_big", "decode_tc_big"),
     "decode_lengths": fields_of(
