@@ -94,7 +94,7 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
     facts = json.loads((to / "metadata.json").read_text("utf-8"))
     assert (facts["weights"], facts["decoding"]["beam_size"]) == ("int8", 2)
     assert {path.name for path in to.iterdir()} == {
-        *("metadata.json", "model.onnx", "tokenizer.model", "translate.pyz")
+        *("metadata.json", "model.onnx", "tokenizer.model", "translate.pyz", "source_words.txt")
     }
     rows = standalone.run(to, ["one", "", "  ", "two\u2028three\x85four", "", "né", "last"])
     assert len(rows) == 7
