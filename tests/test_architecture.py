@@ -160,6 +160,7 @@ def test_the_package_does_not_grow_without_a_reason():
         "documents: a reader and a writer for each of ten formats; uploads of the demo page": 1810,
         "probabilities of words, notices of faults and of unseen words, a second search": 984,
         "terms: where they apply, and a search that puts them in": 790,
+        "terms that a model reads: words of its text that translate each other, their marks": 315,
         "half the memory and start: parts of graphs that few texts need, a gather kernel": 215,
         "several corpora: weights, tags, directions, stages, exposure and scores of each": 1126,
         "inspection of corpora: rules, near texts, overlap, a page; what a run has seen": 1657,

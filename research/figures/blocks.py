@@ -246,6 +246,17 @@ OWN: dict[str, Renderer] = {
             **{"bleu_without": "BLEU without", "bleu_with": "with", "time": "time, ratio"},
         },
     ),
+    "inline_terms": fields_of(
+        "inline_terms",
+        {
+            **{"run": "model", "terms_as": "terms as", "bleu_of_all": "BLEU of all lines"},
+            **{"exact": "as given, %", "form": "in a form, %"},
+            **{"bleu_without": "BLEU without terms", "bleu_with": "with", "time": "time, ratio"},
+            **{"exact_other": "others as given, %", "form_other": "in a form, %"},
+            "behind_other": "behind the mark, %",
+        },
+        left=2,
+    ),
     "language_models": lambda: of_rows(rows_of("language_models"), left=1),
     "layer_complexity": lambda: of_rows(
         read("layer_complexity")["fitted"],

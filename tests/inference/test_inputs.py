@@ -5,12 +5,19 @@ from dataclasses import replace
 
 import pytest
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_terms import find_terms
 
 from tf_transformer.errors import InputError
 from tf_transformer.inference.inputs import INPUTS, Input
 from tf_transformer.inference.search_graph import SearchGraph
 from tf_transformer.inference.translator import Translator
 from tf_transformer.models.ensemble import Ensemble
+from tf_transformer.text.inline_terms import marked
+from tf_transformer.text.kept_spans import pattern_of, spans
+from tf_transformer.text.normalization import is_blank
+from tf_transformer.text.terms import parse_terms
 
 TEXTS = ["twenty", "three", ""]
 
@@ -145,6 +152,79 @@ def test_terms_are_equal_in_an_export_and_after_a_prefix(run, tmp_path):
     assert expected[1].text.startswith("acht")
     assert "sieben acht" in expected[1].text
     assert "{a}" in expected[-1].text
+
+
+@pytest.fixture(scope="module")
+def reader(run):
+    return Translator.from_run(run, terms_as="text", split="sentences", keep=("common",))
+
+
+@pytest.fixture(scope="module")
+def graph(reader):
+    return reader.graph()
+
+
+WORDS = st.sampled_from(
+    [
+        "three",
+        "Three",
+        "twenty",
+        "nothing",
+        "{a}",
+        "three.org",
+        "<b>",
+        "é",
+        ".",
+        "\n",
+        "\x01",
+        ">>x<<",
+    ]
+)
+
+
+@given(st.lists(WORDS).map(" ".join), st.sampled_from(["", TERMS, "three\t{a}", "three\tdreißig"]))
+def test_a_model_reads_terms_beside_the_phrases_where_they_apply(graph, text, terms):
+    """The run's vocabulary has bytes, so it can read any translation."""
+    expected, end = "", 0
+    for start, stop, target in find_terms(masked(text), parse_terms(terms)):
+        if not spans(target):
+            expected += text[end:start] + "".join(marked(text[start:stop], target))
+            end = stop
+    expected += text[end:]
+    found = graph.with_terms(graph.clean(tf.constant([text]))[0], tf.constant([terms]))
+    assert found.numpy()[0].decode() == ("" if is_blank(text) else expected)
+    assert graph.untagged(found).numpy()[0].decode() == ("" if is_blank(text) else text)
+
+
+def masked(text):
+    return re.sub(pattern_of(["common"]), _masked_span, text, flags=re.ASCII)
+
+
+def _masked_span(match):
+    return match[0] if match[2] or match[4] else "\x01" * len(match[0])
+
+
+@pytest.mark.parametrize("how", ["python", pytest.param("export", marks=pytest.mark.slow)])
+def test_terms_that_a_model_reads_change_no_other_text(reader, tmp_path, how):
+    if how == "export":
+        reader.save(tmp_path / "1")
+        other = Translator.load(tmp_path / "1")
+    else:
+        other = Translator(reader.model, reader.codec, replace(reader.config, batch_size=1))
+    texts = [*WITH_TERMS, "three {a}. Twenty"]
+    expected = reader(texts, terms=[TERMS] * len(texts))
+    assert [x.text for x in other(texts, terms=[TERMS] * len(texts))] == [x.text for x in expected]
+    assert "{a}" in expected[-1].text
+    assert expected[-1].parts == 2
+    plain_texts = [x.text for x in reader(texts)]
+    assert [x.text for x in expected][2::2][:2] == plain_texts[2::2][:2]
+    assert expected[0].text != plain_texts[0]
+
+
+def test_a_text_that_is_too_long_with_its_terms_is_read_without(run):
+    graph = Translator.from_run(run, terms_as="text", max_source_length=12).graph()
+    terms = tf.constant(["three\t" + "sieben " * 9])
+    assert graph.with_terms(tf.constant(["three"]), terms).numpy().tolist() == [b"three"]
 
 
 def test_a_wrong_line_of_terms_is_an_error(plain):

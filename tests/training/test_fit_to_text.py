@@ -54,21 +54,22 @@ def completed(monkeypatch, folder, *words):
     return configs[0]
 
 
-def test_a_model_that_copies_emoji_reads_them_unless_an_option_says_text(
-    tmp_path, two_files, monkeypatch, capsys
+@pytest.mark.parametrize(
+    ("change", "option", "usual", "learned"),
+    [("copy", "keep_as", "text", "emoji"), ("terms", "terms_as", "constraint", "text")],
+)
+def test_a_model_reads_what_it_learns_unless_an_option_says_another(
+    tmp_path, two_files, monkeypatch, capsys, change, option, usual, learned
 ):
-    copies = [*two_files, "--data.augment.copy", "0.1"]
-    for words, keep_as in (
-        *((two_files, "text"), (copies, "emoji")),
-        *(
-            ([*copies, "--decode.keep_as", "text"], "text"),
-            ([*two_files, "--decode.keep_as", "emoji"], "emoji"),
-        ),
+    learns, option_name = [*two_files, f"--data.augment.{change}", "0.1"], f"--decode.{option}"
+    for words, value in (
+        *((two_files, usual), (learns, learned)),
+        *(([*learns, option_name, usual], usual), ([*two_files, option_name, learned], learned)),
     ):
         config = completed(monkeypatch, tmp_path / "run", *words)
-        assert config.decode.keep_as == keep_as
-        is_told = "--decode.keep_as emoji, which" in capsys.readouterr().out
-        assert is_told == (words == copies)
+        assert getattr(config.decode, option) == value
+        is_told = f"{option_name} {learned}, which" in capsys.readouterr().out
+        assert is_told == (words == learns)
 
 
 def test_a_language_model_has_no_scores_unless_they_are_given(tmp_path, monkeypatch, capsys):

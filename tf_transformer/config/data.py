@@ -195,6 +195,8 @@ class AugmentConfig:
         typos: the source has a wrong, missing, doubled or swapped letter, or several.
         spaces: the source has a space before a mark, no space after a mark, or double spaces.
         copy: an emoji, URL, e-mail address, number, code or tag is at the same place of both sides.
+        terms: the source has the translations of one to three words behind them. The words are
+            learned from the training text. It sets decode.terms_as to text.
     """
 
     join: float = free(0.0, share)
@@ -207,6 +209,7 @@ class AugmentConfig:
     typos: float = free(0.0, share)
     spaces: float = free(0.0, share)
     copy: float = free(0.0, share)
+    terms: float = free(0.0, share)
 
     def __post_init__(self) -> None:
         check(self, "data.augment")
@@ -345,6 +348,11 @@ class DataConfig:
             raise InputError(
                 "data.tokenizer needs one file with data.vocabularies shared, and two files with a "
                 f"comma between them with separate, got {self.tokenizer} with {self.vocabularies}."
+            )
+        if self.augment.terms and self.prepared:
+            raise InputError(
+                "data.augment.terms learns terms from the text, which a training with "
+                "data.prepared does not read. Leave out one of them."
             )
         if self.batch_tokens < self.max_length:
             raise InputError(

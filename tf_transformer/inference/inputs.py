@@ -28,8 +28,9 @@ class Input:
 
     name: str  # in a signature; an input of the problem is also a field of `Problem`
     plural: str  # the argument of a predictor, and the option of `translate.py`
-    # What it becomes a part of: `encode` returns new texts, or a field of the search's `Problem`.
-    into: Literal["source", "problem"]
+    # What it becomes a part of: `encode` returns new texts, new parts of divided texts, or a field
+    # of the search's `Problem`.
+    into: Literal["source", "part", "problem"]
     # A function of the graph, the texts (B,) and the given strings (B,). It returns string (B,) or
     # int32 (B, None). The strings are None in a call without inputs; an input of the problem may
     # return None for them.
@@ -114,6 +115,13 @@ TERMS = Input(
     example=lambda text, prediction: "\t".join(
         max(units(side), key=len, default="") for side in (text, prediction)
     ),
+)
+# The same for a model that reads terms: they are in the text, and the search is free.
+READ_TERMS = replace(
+    TERMS,
+    into="part",
+    encode=lambda graph, text, given: graph.with_terms(text, given),
+    has_own_batches=False,
 )
 INPUTS = (PREFIX, LANGUAGE, TERMS)
 OF_EARLIER_EXPORTS = (replace(LANGUAGE, name="target_tag"),)  # with this name in signatures

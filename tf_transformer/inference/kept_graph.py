@@ -133,9 +133,10 @@ class KeptSpans:
         return tf.strings.regex_replace(pairs, r"^\x00+|(\x00)\x00+", "\\1")
 
     def masked(self, text: tf.Tensor) -> tf.Tensor:
-        """The strings (B,) with a control character in place of each span."""
+        """The strings (B,) with a control character in place of each byte of a span."""
         parts, is_span = self._divided(text)
-        parts = parts.with_flat_values(tf.where(is_span, "\x01", parts.flat_values))
+        hidden = tf.strings.regex_replace(parts.flat_values, r"\C", "\x01")
+        parts = parts.with_flat_values(tf.where(is_span, hidden, parts.flat_values))
         return tf.strings.reduce_join(parts, axis=1)
 
     def untagged(self, text: tf.Tensor) -> tf.Tensor:

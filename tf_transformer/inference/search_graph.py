@@ -160,10 +160,7 @@ class SearchGraph(SearchTexts):
         return [self._warnings(text, predictions)] if self._translates else []
 
     def _pairs_show(self, text: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
-        return self.pair_notices.of_all(self._untagged(text), predictions)
-
-    def _untagged(self, text: tf.Tensor) -> tf.Tensor:
-        return self.codec["source"].split_tag(text)[1]
+        return self.pair_notices.of_all(self.untagged(text), predictions)
 
     def strings_of_copies(self, copies: tf.Tensor) -> list[tf.Tensor]:
         """`Predictions.strings` for strings (B,) that are their own predictions, (B, 1) each."""
@@ -276,7 +273,7 @@ class SearchGraph(SearchTexts):
         if self._translates:  # once, and not for each micro-batch
             is_long = inputs.lengths > (self.config.trained_source_length or tf.int32.max)
             of_search = tf.stack([inputs.cut, at_limit, is_long], axis=1)
-            pairs = self._untagged(inputs.text), shown
+            pairs = self.untagged(inputs.text), shown
             strings[WARNINGS] = self.pair_notices.warnings(
                 *pairs, of_search, unseen, scores, text_of
             )

@@ -10,13 +10,14 @@ import tensorflow as tf
 from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.inference import text_graph
-from tf_transformer.inference.encode_terms import encode_terms
-from tf_transformer.inference.inputs import INPUTS, Input, with_tag
+from tf_transformer.inference.encode_terms import encode_terms, with_terms
+from tf_transformer.inference.inputs import INPUTS, READ_TERMS, TERMS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.parts import LongParts, Parts, join_parts, parts_of, whole_texts
 from tf_transformer.inference.span_symbols import SpanSymbols
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.graph_tokenizer import clean, valid, without_letters
+from tf_transformer.text.inline_terms import MARKED
 from tf_transformer.text.punctuation import RULES
 from tf_transformer.text.special_ids import BOS_ID
 
@@ -70,11 +71,17 @@ class SearchTexts(text_graph.TextGraph):
         self._encode_terms = text_graph.Traced(
             functools.partial(encode_terms, self), *[text_graph.STRINGS] * 2, rare=True
         )
+        self._with_terms = text_graph.Traced(
+            functools.partial(with_terms, self), *[text_graph.STRINGS] * 2, rare=True
+        )
 
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The inputs that may be given beside each text."""
-        return tuple(kind for kind in self.optional_inputs if kind.exists(self.codec))
+        kinds = [kind for kind in self.optional_inputs if kind.exists(self.codec)]
+        if self.config.terms_as == "text":
+            kinds = [READ_TERMS if kind is TERMS else kind for kind in kinds]
+        return tuple(kinds)
 
     @property
     def problem_inputs(self) -> tuple[Input, ...]:
@@ -92,10 +99,14 @@ class SearchTexts(text_graph.TextGraph):
         """Prepares texts (B,) for a search, with strings (B,) for each of `inputs` or for none."""
         named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
         text, rest = self.clean(self.join(text, named))
+        whole = text
+        for kind in self.inputs:
+            if kind.into == "part" and kind.name in named:
+                text = kind.encode(self, text, named[kind.name])
         ids, cut = self.encode(self.hidden(text))
         lengths = text_graph.lengths_of(ids)
         searched = lengths >= self.shortest_source
-        copied = self.is_copied(rest)
+        copied = self.is_copied(rest) & tf.equal(text, whole)
         problem, apart = {}, tf.zeros(tf.shape(text), tf.bool)
         for kind in self.problem_inputs:
             if (encoded := kind.encode(self, text, named.get(kind.name))) is not None:
@@ -220,6 +231,21 @@ class SearchTexts(text_graph.TextGraph):
         none = text_graph.Rows(tf.zeros(0, tf.int32), tf.zeros(tf.size(text) + 1, tf.int64))
         rows = tf.cond(has_terms, lambda: self._encode_terms(rest, terms), lambda: none)
         return tf.RaggedTensor.from_row_splits(*rows, validate=False)
+
+    def with_terms(self, text: tf.Tensor, terms: tf.Tensor) -> tf.Tensor:
+        """Clean strings (B,) with the translations of terms (B,) in them, for `terms_as` text."""
+        return tf.cond(
+            tf.reduce_any(tf.not_equal(terms, "")),
+            lambda: self._with_terms(text, terms),
+            lambda: text,
+        )
+
+    def untagged(self, text: tf.Tensor) -> tf.Tensor:
+        """Clean strings (B,) without target tags, and without the translations of terms."""
+        _, rest = self.codec["source"].split_tag(text)
+        if self.config.terms_as == "text":
+            rest = tf.strings.regex_replace(rest, MARKED, r"\1")
+        return rest
 
     def open_words(self, ids: tf.RaggedTensor, opens: tf.Tensor) -> tf.RaggedTensor:
         """Adds the start id to each row of ids after which a new word `opens`, bool (B,)."""

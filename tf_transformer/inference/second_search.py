@@ -51,7 +51,7 @@ class SecondSearch:
         """
         graph = self._graph
         batch, count = tf.unstack(tf.shape(drawn))
-        _, rest = graph.codec["source"].split_tag(text)
+        rest = graph.untagged(text)
         faults = self._faults(rest, drawn[:, 0])
         is_faulty = tf.reduce_any(faults, axis=1)
         for field in fields:

@@ -47,6 +47,7 @@ class RunFolder:
         logs: folder with the same metrics for TensorBoard.
         words: the words of the training's source text, one per line.
         keys: the keys of the training's pairs, as in `data/training_keys.py`.
+        terms: the terms that the training learns to read, as `terms.read_terms` reads them.
         samples: inputs from the validation text, one per line, for the check of an export.
         tokens: folder with the tokenised text of a large corpus.
         exports: folder with SavedModels of the best weights, named by update.
@@ -68,6 +69,7 @@ class RunFolder:
         self.tokenizer = path / FILE
         self.words = path / WORDS
         self.keys = path / "training_keys.bin"
+        self.terms = path / "terms.tsv"
         self.execution = path / "execution.json"
         self.checkpoints = path / "checkpoints"
         self.best = self.checkpoints / "best"
@@ -93,7 +95,7 @@ class RunFolder:
     def files(self) -> list[pathlib.Path]:
         """All files in the folder that have the name of a file of a run."""
         alone = [self.config, self.execution, self.metrics, self.samples, self.text]
-        alone += [self.words, self.keys]
+        alone += [self.words, self.keys, self.terms]
         inside = [*self.checkpoints.rglob("*"), *self.logs.glob("events.out.tfevents*")]
         inside += [*self.tokens.rglob("*"), *self.exports.rglob("*")]
         alone += codec_files(self.path).values()

@@ -5,7 +5,9 @@ text in whole words. `graph_terms` finds the same places on tensors.
 """
 
 import functools
+import os
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tf_transformer.errors import InputError
@@ -88,7 +90,17 @@ def parse_terms(terms: str) -> list[Term]:
     return result
 
 
-def read_terms(path: str) -> str:
+def to_lines(terms: Iterable[Term]) -> str:
+    r"""The glossary of terms, which `parse_terms` can read.
+
+    Example:
+        >>> to_lines([Term("station", "Bahnhof")])
+        'station\tBahnhof\n'
+    """
+    return "".join(f"{term.source}\t{term.target}\n" for term in terms)
+
+
+def read_terms(path: str | os.PathLike) -> str:
     """The glossary of a file, which `parse_terms` can read."""
     terms = "\n".join(read_texts(path)[0])
     parse_terms(terms)

@@ -19,15 +19,17 @@ from tf_transformer.tasks.task import Task
 from tf_transformer.training import defaults
 
 GROUPS = ("model.", "data.", "train.")
-KEEP_AS = "decode.keep_as"
+# What a model reads in a search, by the option: the change of its text that it learns this from.
+LEARNED = {"decode.keep_as": ("copy", "emoji"), "decode.terms_as": ("terms", "text")}
 ALIGNING = ("decode.alignment_layer", "decode.alignment_head")
 
 
 def fit_to_text(run: Run, task: Task, given: Collection[str]) -> Run:
     """The run with options that fit its training text in place of defaults; see `defaults`.
 
-    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans. Guided
-    alignment teaches the first head of the layer before the last.
+    A model that learns to copy emoji (`data.augment.copy`) reads them in place of spans, and one
+    that learns terms reads them. Guided alignment teaches the first head of the layer before the
+    last.
 
     A run that starts with the weights of another also has options of that run, and a lower learning
     rate. A run that has started keeps its options. Chosen options are printed, with the defaults of
@@ -43,11 +45,11 @@ def _fitted(run: Run, task: Task, given: Collection[str]) -> Run:
     open_options = [name for name in defaults.FITTING if name not in given]
     of_task = {name: value for name, value in task.defaults().items() if name not in given}
     if run.folder.has_checkpoint:
-        names = [*open_options, KEEP_AS, *ALIGNING, *of_task]
+        names = [*open_options, *LEARNED, *ALIGNING, *of_task]
         return _with_options(run, _of_started(run, names, given))
     fixed = of_task | _of_origin(run, task, given)
     run = _with_options(run, fixed)
-    fixed |= _of_copies(run, given)
+    fixed |= _of_changes(run, given)
     for name, value in of_task.items():
         tqdm.write(f"chosen for {run.config.task.name}: --{name} {value}")
     if not run.origin and (own := task.own_codec(run.config)):
@@ -123,13 +125,15 @@ def _of_origin(run: Run, task: Task, given: Collection[str]) -> dict[str, Any]:
     return options
 
 
-def _of_copies(run: Run, given: Collection[str]) -> dict[str, Any]:
-    """What a model reads in place of spans, if it learns to copy emoji and its origin did not."""
-    knew = run.origin is not None and run.origin.config.data.augment.copy
-    if not run.config.data.augment.copy or knew or KEEP_AS in given:
-        return {}
-    tqdm.write(f"chosen for --data.augment.copy: --{KEEP_AS} emoji, which the model learns to copy")
-    return {KEEP_AS: "emoji"}
+def _of_changes(run: Run, given: Collection[str]) -> dict[str, Any]:
+    """What a model reads in a search, if it learns this from changed text, unlike its origin."""
+    chosen = {}
+    for option, (change, value) in LEARNED.items():
+        knew = run.origin is not None and getattr(run.origin.config.data.augment, change)
+        if getattr(run.config.data.augment, change) and not knew and option not in given:
+            tqdm.write(f"chosen for --data.augment.{change}: --{option} {value}, which it learns")
+            chosen[option] = value
+    return chosen
 
 
 def _of_alignment(run: Run, given: Collection[str]) -> dict[str, Any]:

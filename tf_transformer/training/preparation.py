@@ -15,6 +15,7 @@ from tf_transformer.config.data import SHARD_PAIRS
 from tf_transformer.config.train import Stage
 from tf_transformer.data import corpora
 from tf_transformer.data.augmentation import text_augmentation
+from tf_transformer.data.augmentation.glossary import learned_glossary
 from tf_transformer.data.batch_sampler import Augment, BatchSampler
 from tf_transformer.data.bpe_dropout import BpeDropout, MergeTable
 from tf_transformer.data.examples import Examples, ExampleStream, spread
@@ -32,7 +33,10 @@ from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.tasks.task import Splits, Task, TestSet
 from tf_transformer.text.codec import Codec, reading_codec
+from tf_transformer.text.inline_terms import MARKS
 from tf_transformer.text.seen_words import seen_words
+from tf_transformer.text.special_ids import UNK_ID
+from tf_transformer.text.terms import Term, parse_terms, read_terms, to_lines
 from tf_transformer.training.open_options import require_same_options
 from tf_transformer.training.stages import stages_of
 from tf_transformer.training.strategy import (
@@ -223,12 +227,15 @@ def _require_same_text(folder: RunFolder, splits: Splits) -> None:
 
 def _start(run: Run, task: Task, splits: Splits) -> None:
     """Writes the files of a new run, after everything that may be wrong has been read."""
-    codec, folder = _new_codec(run, task, splits.train), run.folder
+    terms = _learned_terms(run.config, splits.train)
+    codec, folder = _new_codec(run, task, splits.train, terms), run.folder
     identities = splits.identities()
     folder.mark_start()
     folder.save_config(run.config)
     folder.save_text(identities | SCORED)
     codec.save(folder.path)
+    if terms:
+        write_whole(folder.terms, to_lines(terms))
     folder.save_samples(spread(task.test_set(splits.valid).inputs, SAMPLES))
     if _is_pair(task) and (keys := _keys(run, splits.train)):
         if run.origin and run.origin.folder.keys.is_file():
@@ -277,7 +284,7 @@ def _batches(run: Run, task: Task, splits: Splits) -> TrainingData:
         Component(x.name, store(f"training, {x.name}", x.tagged, data.prepared), x.weight)
         for x in pairs.parts
     ]
-    stages, augment = stages_of(config.train), _augment(config, task, reader)
+    stages, augment = stages_of(config.train), _augment(run, task, reader)
     if components:
         stores: list[Mixture | TokenStore] = [_mixture(components, x, config) for x in stages]
     else:
@@ -317,7 +324,21 @@ def _scored(run: Run, task: Task, valid: Examples) -> tuple[TestSet, list[str]]:
     return TestSet(inputs[:count], references[:count]), names[:count]
 
 
-def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
+def _learned_terms(config: Config, stream: ExampleStream) -> list[Term]:
+    """The terms that a new training learns to read, from its text, with `data.augment.terms`."""
+    if not config.data.augment.terms:
+        return []
+    terms = learned_glossary(stream)
+    if not terms:
+        raise InputError(
+            "data.augment.terms found no words that translate each other, because the text has too "
+            "few pairs. Leave it out, or give a longer text."
+        )
+    tqdm.write(f"terms: {len(terms):,} words of the training text with their translations")
+    return terms
+
+
+def _new_codec(run: Run, task: Task, stream: ExampleStream, terms: Sequence[Term]) -> Codec:
     """The codec of a new run: learned, or the codec of the run in `train.init_from`."""
     config = run.config
     before: list[str] = []
@@ -325,8 +346,13 @@ def _new_codec(run: Run, task: Task, stream: ExampleStream) -> Codec:
         codec = task.reuse_codec(run.origin.codec, stream, config)
         before = codec.seen_words
     else:
-        codec = task.train_codec(_changed(stream, config), config)
+        codec = task.train_codec(_changed(stream, config, terms), config)
     _require_tags(stream.tags, codec, task, config)
+    if terms and UNK_ID in codec[task.source].encode(MARKS):
+        raise InputError(
+            f"data.augment.terms needs a vocabulary with the marks {MARKS}, or with bytes. Train "
+            "a new vocabulary."
+        )
     if config.train.export_best and needs_language(config, codec):
         raise InputError(
             "train.export_best needs decode.target_tag: the language of texts that name none, for "
@@ -350,23 +376,24 @@ def _require_tags(tags: Sequence[str], codec: Codec, task: Task, config: Config)
         )
 
 
-def _changed(stream: ExampleStream, config: Config) -> ExampleStream:
+def _changed(stream: ExampleStream, config: Config, terms: Sequence[Term] = ()) -> ExampleStream:
     """The texts of the training as a vocabulary learns from them: with `data.augment`."""
     if not config.data.augment:
         return stream
     languages = corpora.run_languages(config)
     return text_augmentation.changed_texts(
-        stream, config.data.augment, config.train.seed, languages
+        stream, config.data.augment, config.train.seed, languages, terms
     )
 
 
-def _augment(config: Config, task: Task, codec: Codec) -> Augment | None:
+def _augment(run: Run, task: Task, codec: Codec) -> Augment | None:
     """Makes the changes of the training examples: of the texts, then of the pieces."""
-    data, text, dropout = config.data, None, None
+    config, data, text, dropout = run.config, run.config.data, None, None
     limits = data.max_length, config.train.seed
     if data.augment:
         languages = corpora.run_languages(config)
-        text = text_augmentation.TextAugmentation(data.augment, codec, *limits, languages)
+        terms = parse_terms(read_terms(run.folder.terms)) if data.augment.terms else []
+        text = text_augmentation.TextAugmentation(data.augment, codec, *limits, languages, terms)
     if data.bpe_dropout:
         tables = {name: MergeTable.of(tokenizer) for name, tokenizer in codec.tokenizers.items()}
         by_field = {field: tables.get("") or tables[field] for field in task.fields}

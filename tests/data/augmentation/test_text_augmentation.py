@@ -18,6 +18,7 @@ from tf_transformer.errors import InputError
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.run.run import Run
 from tf_transformer.text.codec import Codec
+from tf_transformer.text.inline_terms import MARKS
 from tf_transformer.text.special_ids import EOS_ID, UNK_ID
 from tf_transformer.text.tokenizer import Tokenizer
 from tf_transformer.training.preparation import prepare
@@ -206,9 +207,9 @@ def test_a_rate_is_a_share(rate):
         AugmentConfig(upper=rate)
 
 
-def config_of(tmp_path, **options):
+def config_of(tmp_path, pairs=PAIRS, **options):
     texts = {name: tmp_path / name for name in ("train_source", "train_target")}
-    for path, lines in zip(texts.values(), zip(*PAIRS, strict=True), strict=True):
+    for path, lines in zip(texts.values(), zip(*pairs, strict=True), strict=True):
         path.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     data = {name: str(path) for name, path in texts.items()} | {"vocabulary_size": 330}
     return Config(data=DataConfig(**{**data, **options}))
@@ -245,6 +246,32 @@ def test_the_vocabulary_has_pieces_of_changed_texts(tmp_path):
 
     changed = length_in_capitals("changed", augment=AugmentConfig(upper=0.5))
     assert changed < length_in_capitals("plain")
+
+
+def test_a_training_learns_terms_and_reads_them_again(tmp_path):
+    """The vocabulary has their marks. No validation text has terms, and no word of one is seen."""
+    fruits = {"cherries": "Kirschen", "pears": "Birnen", "plums": "Pflaumen", "figs": "Feigen"}
+    meals = [(f"Tom eats {x} today.", f"Tom isst heute {y}.") for x, y in fruits.items()]
+    pairs = [*meals * 6, *PAIRS]
+    options = {"augment": AugmentConfig(terms=1.0), "held_out": 2}
+    config = config_of(tmp_path, pairs, **options)
+    run = Run.at(tmp_path / "run", config)
+    data = prepare(run, tasks.for_run(config))
+    terms = {*run.folder.terms.read_text("utf-8").splitlines()}
+    assert {"\t".join(pair) for pair in fruits.items()} == terms
+    sources = [
+        source for x in first_batches(data.train, 9) for source, _ in texts_of(data.codec, x)
+    ]
+    assert any("⟦ figs ⟼ Feigen ⟧" in source for source in sources)
+    assert len(data.codec.encode("source", MARKS)) <= 1 + len(MARKS) + 1
+    assert not any("⟦" in text for text in texts_of(data.codec, next(data.valid[""].one_epoch())))
+    assert "birnen" not in data.codec.seen_words
+
+
+def test_a_text_without_words_that_translate_each_other_has_no_terms(tmp_path):
+    config = config_of(tmp_path, augment=AugmentConfig(terms=0.1), held_out=10)
+    with pytest.raises(InputError, match=r"data\.augment\.terms found no words that translate"):
+        prepare(Run.at(tmp_path / "run", config), tasks.for_run(config))
 
 
 def test_other_tasks_refuse_it_before_they_learn_a_tokenizer(tmp_path):

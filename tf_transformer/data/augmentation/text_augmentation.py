@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tf_transformer.config import AugmentConfig
-from tf_transformer.data.augmentation import copies, noise, typography
+from tf_transformer.data.augmentation import copies, inline_terms, noise, typography
 from tf_transformer.data.augmentation.pairs import Change, Pair, happens
 from tf_transformer.data.corpora import UNKNOWN
 from tf_transformer.data.examples import ExampleStream
@@ -19,6 +19,7 @@ from tf_transformer.data.word_links import MULTIPLE
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.special_ids import UNK_ID
 from tf_transformer.text.target_tag import split_tag
+from tf_transformer.text.terms import Term
 from tf_transformer.text.word_alignment import LINKS
 
 MOST_JOINED = 4  # sentences on a line
@@ -26,10 +27,11 @@ MOST_JOINED = 4  # sentences on a line
 OF_VOCABULARY = ("end_mark", "upper", "title", "lower", "typography")
 
 
-def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
+def changes(languages: Languages = UNKNOWN, glossary: Sequence[Term] = ()) -> dict[str, Change]:
     """All changes of a pair by the name of their option, in the order in which they are made.
 
     Names are replaced before the case changes. Typos and stray spaces leave copied spans intact.
+    Terms of the glossary come last, so that no span stands in one.
     """
     return {
         "names": copies.names,
@@ -41,21 +43,26 @@ def changes(languages: Languages = UNKNOWN) -> dict[str, Change]:
         "typos": noise.typos,
         "spaces": noise.spaces,
         "copy": copies.copy,
+        "terms": inline_terms.of_glossary(glossary),
     }
 
 
 def changed_texts(
-    stream: ExampleStream, rates: AugmentConfig, seed: int, languages: Languages = UNKNOWN
+    stream: ExampleStream,
+    rates: AugmentConfig,
+    seed: int,
+    languages: Languages = UNKNOWN,
+    glossary: Sequence[Term] = (),
 ) -> ExampleStream:
-    """The examples of a stream with the changes `OF_VOCABULARY`. A vocabulary learns from them.
+    """The examples of a stream with the changes `OF_VOCABULARY`, and with terms of a glossary.
 
-    Without them, a text in capitals would be divided into single letters. The rates are the shares
-    of the pairs that changes are made in.
+    A vocabulary learns from them. Without them, a text in capitals would be divided into single
+    letters. The rates are the shares of the pairs that changes are made in.
     """
     made = [
         (change, getattr(rates, name))
-        for name, change in changes(languages).items()
-        if name in OF_VOCABULARY
+        for name, change in changes(languages, glossary).items()
+        if name in OF_VOCABULARY or (name == "terms" and glossary)
     ]
 
     def start(skipped: Counter[str]) -> Iterator[Pair]:
@@ -82,6 +89,7 @@ class TextAugmentation:
         max_length: largest number of ids in a row.
         seed: seed of all draws. The result depends on seed, window number and examples only.
         languages: codes of the source and target language, like en; None: unknown.
+        glossary: the terms of the change `terms`.
 
     Returns:
         the examples of a window that stay as they are, then the changed ones.
@@ -92,10 +100,11 @@ class TextAugmentation:
     max_length: int
     seed: int
     languages: Languages = UNKNOWN
+    glossary: Sequence[Term] = ()
 
     @functools.cached_property
     def _changes(self) -> list[tuple[Change, float]]:
-        made = changes(self.languages).items()
+        made = changes(self.languages, self.glossary).items()
         return [(change, rate) for name, change in made if (rate := getattr(self.rates, name))]
 
     def __call__(self, number: int, examples: TokenExamples) -> TokenExamples:
