@@ -7,7 +7,7 @@ import pathlib
 import pytest
 
 from tests.text.test_kept_spans import SPANS
-from tf_transformer.export import standalone, to_ctranslate2, to_litert, to_onnx
+from tf_transformer.export import check_standalone, to_ctranslate2, to_litert, to_onnx
 from tf_transformer.inference.translator import Translator
 from tf_transformer.text.kept_spans import spans
 
@@ -32,7 +32,7 @@ def differences(write, folder):
     translator = Translator.from_run(PRETRAINED, max_source_length=64)
     assert translator.config.keep
     write(translator, folder, "float32")
-    found = [row["translation"] for row in standalone.run(folder, TEXTS)]
+    found = [row["translation"] for row in check_standalone.run(folder, TEXTS)]
     for text, other in zip(TEXTS, found, strict=True):
         assert collections.Counter(spans(other)) == collections.Counter(spans(text))
     assert "keep" in json.loads((folder / "metadata.json").read_text("utf-8"))["decoding"]

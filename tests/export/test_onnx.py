@@ -11,7 +11,7 @@ from untrained_translator import untrained
 from tf_transformer.commands import export
 from tf_transformer.config import Config, DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import check_onnx, run_in_onnx, standalone, to_onnx
+from tf_transformer.export import check_onnx, check_standalone, run_in_onnx, to_onnx
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.folder import RunFolder
 from tf_transformer.text.tokenizer import Tokenizer
@@ -96,7 +96,7 @@ def test_the_command_writes_a_folder_that_translates_as_the_run_does(run, tmp_pa
     assert {path.name for path in to.iterdir()} == {
         *("metadata.json", "model.onnx", "tokenizer.model", "translate.pyz", "source_words.txt")
     }
-    rows = standalone.run(to, ["one", "", "  ", "two\u2028three\x85four", "", "né", "last"])
+    rows = check_standalone.run(to, ["one", "", "  ", "two\u2028three\x85four", "", "né", "last"])
     assert len(rows) == 7
     assert rows[1] == rows[2] == {"translation": "", "score": 0.0}
 

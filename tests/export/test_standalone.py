@@ -9,7 +9,7 @@ import pytest
 
 from tf_transformer.config import DecodeConfig
 from tf_transformer.errors import InputError
-from tf_transformer.export import standalone
+from tf_transformer.export import check_standalone, standalone
 from tf_transformer.export.standalone_model import Hypotheses, StandaloneModel
 from tf_transformer.text.codec import Codec
 from tf_transformer.text.tokenizer import Tokenizer
@@ -115,7 +115,7 @@ def test_what_is_not_a_list_of_texts_is_an_error(known, texts):
 
 def test_a_folder_that_does_not_run_is_an_error(tmp_path):
     with pytest.raises(RuntimeError, match="the export does not run without TensorFlow:"):
-        standalone.run(tmp_path, ["one"])
+        check_standalone.run(tmp_path, ["one"])
 
 
 @pytest.mark.parametrize("format", ["litert", "onnx"])
@@ -133,7 +133,7 @@ def test_options_that_the_folders_lack_are_errors(format, options, named):
 
 def test_a_translation_without_a_kept_span_is_an_error():
     keep, sentences = DecodeConfig(keep=("placeholders",)), ["Hi {a}", "Two {a} {a} <b>"]
-    standalone.require_spans(keep, sentences, ["Hallo {a}", "{a} zwei {a}"])
+    check_standalone.require_spans(keep, sentences, ["Hallo {a}", "{a} zwei {a}"])
     with pytest.raises(RuntimeError, match=r"loses spans .*'Two {a} {a} <b>'.*'zwei {a}'"):
-        standalone.require_spans(keep, sentences, ["Hallo {a}", "zwei {a}"])
-    standalone.require_spans(DecodeConfig(), sentences, ["Hallo", "zwei"])
+        check_standalone.require_spans(keep, sentences, ["Hallo {a}", "zwei {a}"])
+    check_standalone.require_spans(DecodeConfig(), sentences, ["Hallo", "zwei"])

@@ -150,7 +150,7 @@ def from_a_standalone_program(content):
         return []
 
     with program(content):
-        standalone_model.translated(model)
+        standalone_model.results(model)
     return lines
 
 

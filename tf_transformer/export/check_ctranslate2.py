@@ -3,14 +3,11 @@
 import os
 import pathlib
 import re
-import shutil
 from collections.abc import Sequence
 
 from tf_transformer.config import Quantization
-from tf_transformer.export import metadata, standalone, to_ctranslate2
-from tf_transformer.files.writing import as_lines, one_line
+from tf_transformer.export import check_standalone, to_ctranslate2
 from tf_transformer.inference.translator import Translator
-from tf_transformer.run.run import Run
 
 # Largest relative difference of a given translation's score. In float32 only the order of sums
 # differs. All further types round the weights.
@@ -21,24 +18,7 @@ SCORE_TOLERANCE = {
     "int8": 0.3,
     "int8_float16": 0.3,
 }
-# Largest fraction of different translations. Both systems may decide near ties differently, and a
-# model with little training has many near ties.
-MAX_DIFFERENT = 0.5
 PROCESSOR = pathlib.Path("/proc/cpuinfo")  # of Linux; other systems have no such file
-
-
-def write_checked(
-    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
-) -> str:
-    """Writes and checks the folder of a run's translator; returns a summary."""
-    facts = metadata.describe(run, translator)
-    sentences = standalone.sentences_for(run, translator)
-    # Rounded weights change scores. The same weights in float32 show first that the rest is right.
-    for stored in dict.fromkeys(("float32", quantization)):
-        shutil.rmtree(folder, ignore_errors=True)
-        to_ctranslate2.write(translator, folder, stored, facts)
-        summary = check(folder, translator, sentences, stored)
-    return "; ".join([summary, *to_ctranslate2.notes(translator.config), *notes(quantization)])
 
 
 def check(
@@ -52,29 +32,12 @@ def check(
     Raises a `RuntimeError` when the scores of the translator's translations differ by more than the
     tolerance of the weights' dtype, the quantization, or when most translations differ.
     """
-    texts = [one_line(translation.text) for translation in translator(sentences)]
-    others = [one_line(row["translation"]) for row in standalone.run(folder, sentences)]
-    standalone.require_spans(translator.config, sentences, others)
-    scores = [pair.score for pair in translator.score(sentences, texts)]
-    given = standalone.run(folder, sentences, "translations", as_lines(texts))
-    rescored = [row["score"] for row in given]
-    differences = [abs(a - b) / max(1.0, abs(a)) for a, b in zip(scores, rescored, strict=True)]
-    n = max(range(len(differences)), key=differences.__getitem__)
-    if differences[n] > SCORE_TOLERANCE[quantization]:
-        raise RuntimeError(
-            f"the export differs from the run it came from. Source: {sentences[n]!r}; translation: "
-            f"{texts[n]!r}; its score in the run: {scores[n]:.4f}, in the export: "
-            f"{rescored[n]:.4f}. "
-            f"In {quantization} the tolerance is {SCORE_TOLERANCE[quantization]}."
-        )
-    different = sum(a != b for a, b in zip(texts, others, strict=True))
-    summary = (
-        f"{different} of {len(sentences)} translations differ from the run, scores of the same "
-        f"translations by at most {differences[n]:.1e}"
-    )
-    if quantization == "float32" and different > MAX_DIFFERENT * len(sentences):
+    tolerance = SCORE_TOLERANCE[quantization]
+    different, summary = check_standalone.compared(folder, translator, sentences, tolerance)
+    most = check_standalone.MAX_DIFFERENT * len(sentences)
+    if quantization == "float32" and len(different) > most:
         raise RuntimeError(f"the export differs from the run it came from: {summary}.")
-    return summary
+    return "; ".join([summary, *to_ctranslate2.notes(translator.config), *notes(quantization)])
 
 
 def notes(quantization: Quantization) -> list[str]:

@@ -2,7 +2,6 @@
 
 import json
 import pathlib
-import shutil
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,32 +10,17 @@ import tensorflow as tf
 
 from tf_transformer.config import Quantization
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export import metadata, standalone, to_onnx
-from tf_transformer.export.check_ctranslate2 import MAX_DIFFERENT
+from tf_transformer.export import check_standalone, to_onnx
 from tf_transformer.export.check_int8 import Agreement, require
 from tf_transformer.files.writing import one_line
 from tf_transformer.inference.search import penalty_of, score_pairs
 from tf_transformer.inference.translator import Translator
-from tf_transformer.run.run import Run
 from tf_transformer.text.special_ids import PAD_ID
 
 # Largest relative difference of scores in float32, where only the order of sums differs.
 TOLERANCE = 1e-3
 Row = list[tuple[Any, float]]
 """The hypotheses for a sentence, best first: a text or ids, and the score."""
-
-
-def write_checked(
-    run: Run, translator: Translator, folder: pathlib.Path, quantization: Quantization
-) -> str:
-    """Writes and checks the folder of a run's translator; returns a summary."""
-    facts = metadata.describe(run, translator)
-    sentences = standalone.sentences_for(run, translator)
-    for stored in dict.fromkeys(("float32", quantization)):  # as for CTranslate2
-        shutil.rmtree(folder, ignore_errors=True)
-        to_onnx.write(translator, folder, stored, facts)
-        summary = check(folder, translator, sentences, stored)
-    return f"{summary}; left out: {', '.join(to_onnx.LEFT_OUT)}"
 
 
 def check(
@@ -60,22 +44,24 @@ def check(
     ids, scores = best.ids.numpy().tolist(), best.scores.numpy().tolist()
     expected = [_row([_tokens(x) for x in row], s) for row, s in zip(ids, scores, strict=True)]
     lines = [json.dumps(row).encode() + b"\n" for row in sources]
-    outputs = standalone.run(folder, option="ids", content=b"".join(lines))
+    outputs = check_standalone.run(folder, option="ids", content=b"".join(lines))
     found = [_row(row["ids"], row["scores"]) for row in outputs]
     shown = [
-        (one_line(row["translation"]), row["score"]) for row in standalone.run(folder, sentences)
+        (one_line(row["translation"]), row["score"])
+        for row in check_standalone.run(folder, sentences)
     ]
-    standalone.require_spans(translator.config, sentences, [text for text, _ in shown])
+    check_standalone.require_spans(translator.config, sentences, [text for text, _ in shown])
+    left_out = f"left out: {', '.join(to_onnx.LEFT_OUT)}"
     if quantization == "int8":
         changes = _changes(translator, sources, outputs)
-        return str(require(_agreement(expected, found, changes)))
+        return f"{require(_agreement(expected, found, changes))}; {left_out}"
     different = require_equal(sources, expected, found)
     require_equal(
         sentences,
         [[(one_line(row.text), row.score)] for row in translator(sentences)],
         [[row] for row in shown],
     )
-    return f"the ids of {different} of {len(sources)} searches differ from the run"
+    return f"the ids of {different} of {len(sources)} searches differ from the run; {left_out}"
 
 
 def require_equal(sources: Sequence[Any], expected: Sequence[Row], found: Sequence[Row]) -> int:
@@ -90,7 +76,7 @@ def require_equal(sources: Sequence[Any], expected: Sequence[Row], found: Sequen
                     f"the run gives {text!r:.200} with score {score:.4f}, and the export gives "
                     f"{other!r:.200} with score {other_score:.4f}."
                 )
-    if different > MAX_DIFFERENT * len(sources):
+    if different > check_standalone.MAX_DIFFERENT * len(sources):
         raise RuntimeError(
             f"the export differs from the run it came from: {different} of {len(sources)} results."
         )

@@ -3,7 +3,7 @@
 import pathlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from tf_transformer.config import DType, Quantization
 from tf_transformer.errors import InputError
@@ -93,24 +93,30 @@ def _saved_model(run: Run, folder: pathlib.Path, options: Options) -> str:
 def _ctranslate2(run: Run, folder: pathlib.Path, options: Options) -> str:
     from tf_transformer.export import check_ctranslate2, to_ctranslate2
 
-    to_ctranslate2.require_package()
-    translator = translator_of(run, "ctranslate2")
-    return check_ctranslate2.write_checked(run, translator, folder, options.quantization)
+    return _standalone(run, folder, options, "ctranslate2", to_ctranslate2, check_ctranslate2)
 
 
 def _litert(run: Run, folder: pathlib.Path, options: Options) -> str:
     from tf_transformer.export import check_litert, to_litert
 
-    to_litert.require_package()
-    translator = translator_of(run, "litert")
-    return check_litert.write_checked(run, translator, folder, options.quantization)
+    return _standalone(run, folder, options, "litert", to_litert, check_litert)
 
 
 def _onnx(run: Run, folder: pathlib.Path, options: Options) -> str:
     from tf_transformer.export import check_onnx, to_onnx
 
-    to_onnx.require_packages()
-    return check_onnx.write_checked(run, translator_of(run, "onnx"), folder, options.quantization)
+    return _standalone(run, folder, options, "onnx", to_onnx, check_onnx)
+
+
+def _standalone(
+    run: Run, folder: pathlib.Path, options: Options, name: str, writer: Any, checker: Any
+) -> str:
+    """A folder that translates without TensorFlow, by the modules that write and check it."""
+    from tf_transformer.export import check_standalone
+
+    writer.require_package()
+    translator, functions = translator_of(run, name), (writer.write, checker.check)
+    return check_standalone.write_checked(run, translator, folder, options.quantization, *functions)
 
 
 def _run(run: Run, folder: pathlib.Path, options: Options) -> str:

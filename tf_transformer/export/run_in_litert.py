@@ -106,10 +106,7 @@ class _File:
 
 def main(folder: str, translations: str = "") -> list[dict[str, Any]]:
     """Translates the lines of stdin, or scores a file of their translations."""
-    model = Model(folder)
-    if translations:
-        return standalone_model.scored(model, translations)
-    return standalone_model.translated(model)
+    return standalone_model.results(Model(folder), translations)
 
 
 if __name__ == "__main__":

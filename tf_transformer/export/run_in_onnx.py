@@ -94,7 +94,7 @@ def main(folder: str, ids: str = "") -> list[dict[str, Any]]:
     """Translates the lines of stdin, or searches for a file of lists of ids."""
     model = Model(folder)
     if not ids:
-        return standalone_model.translated(model)
+        return standalone_model.results(model)
     with open(ids, "rb") as file:
         rows = [json.loads(line) for line in standalone_model.lines(file, ids)]
     return [hypotheses._asdict() for hypotheses in model.search(rows)]

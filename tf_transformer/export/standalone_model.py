@@ -153,15 +153,11 @@ def as_list(name: str, texts: Iterable[str]) -> list[str]:
     return items
 
 
-def translated(model: StandaloneModel) -> list[dict[str, Any]]:
-    """The translations of the lines of stdin, as a program prints them."""
+def results(model: StandaloneModel, translations: str = "") -> list[dict[str, Any]]:
+    """What a program prints: translations of the lines of stdin, or scores of those in a file."""
     texts = lines(sys.stdin.buffer, STDIN)
-    return [{"translation": row.text, "score": row.score} for row in model(texts)]
-
-
-def scored(model: StandaloneModel, translations: str) -> list[dict[str, Any]]:
-    """The scores of a file of translations of the lines of stdin, as a program prints them."""
-    texts = lines(sys.stdin.buffer, STDIN)
+    if not translations:
+        return [{"translation": row.text, "score": row.score} for row in model(texts)]
     with open(translations, "rb") as file:
         given = lines(file, translations)
     return [pair._asdict() for pair in model.score(texts, given)]

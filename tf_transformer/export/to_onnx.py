@@ -48,7 +48,7 @@ def write(
     The quantization is the dtype of the stored weights, float32 or int8. `facts` are for
     metadata.json. An `InputError` names what the form or the converter lacks.
     """
-    require_packages()
+    require_package()
     from tf_transformer.export import onnx_int8, onnx_weights
 
     standalone.require_supported(translator.config, "onnx", LACKING)
@@ -62,7 +62,7 @@ def write(
     standalone.write(translator, folder, program, {**(facts or {}), **own})
 
 
-def require_packages() -> None:
+def require_package() -> None:
     """Raises an `InputError` when a package is not installed."""
     lacking = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
     if lacking:
