@@ -22,7 +22,10 @@ TEXTS += ["one {a} <b>three</b> 🙂"]
 VARIANTS = {
     "paper": ({}, {}),
     "greedy": ({"norm_first": True}, {"beam_size": 1}),
-    "rotary": ({"position": "rotary"}, {"min_length": 3, "keep": ("common",)}),
+    "rotary, gelu": (
+        {"position": "rotary", "activation": "gelu"},
+        {"min_length": 3, "keep": ("common",)},
+    ),
     "relative, swiglu": (
         {"position": "relative", "activation": "swiglu"},
         {"early_stopping": "never"},

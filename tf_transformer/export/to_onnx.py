@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import tensorflow as tf
 
 from tf_transformer.config import Quantization
@@ -100,8 +101,11 @@ def _converted(function: Callable[..., Outputs], *inputs: str) -> "onnx.ModelPro
         tf.function(function, autograph=False),
         input_signature=[tf.TensorSpec((None, None), tf.int32, name=name) for name in inputs],
         opset=OPSET,
-        # Its default is the source, which ONNX cannot say.
-        custom_op_handlers={"PlaceholderWithDefault": (lambda *given: given[1], ["Identity"])},
+        custom_op_handlers={
+            # Its default is the source, which ONNX cannot say.
+            "PlaceholderWithDefault": (lambda *given: given[1], ["Identity"]),
+            "Erfc": (_one_minus_erf, ["Sub"]),  # of gelu
+        },
     )
     take_out_constants(model.graph)
     for tensor in (*model.graph.input, *model.graph.output):
@@ -116,3 +120,10 @@ def _converted(function: Callable[..., Outputs], *inputs: str) -> "onnx.ModelPro
             "--format saved_model."
         ) from error
     return model
+
+
+def _one_minus_erf(graph: Any, node: Any, name: str, _: Any) -> None:
+    """erfc, for tf2onnx, which lacks it."""
+    erf = graph.make_node("Erf", node.input)
+    one = graph.make_const(f"{name}_one", np.float32(1))
+    graph.replace_inputs(node, [one.output[0], erf.output[0]])
