@@ -13,6 +13,7 @@ from tf_transformer.config.option import Effect, options_in
 from tf_transformer.config.task import TranslationOptions
 from tf_transformer.errors import InputError
 from tf_transformer.export import (
+    standalone,
     to_ctranslate2,
     to_marian,
     to_marian_npz,
@@ -38,7 +39,7 @@ VALUES = {
 WORDS = {"length_penalty_offset": "length penalty length^α", "early_stopping": "early_stopping"}
 REFUSED = {
     "ctranslate2": ("coverage_penalty", "repetition_penalty", "sampling", "second_search"),
-    "onnx": tuple(to_onnx.LACKING),
+    "onnx": tuple(standalone.LACKING),
     "marian": (),
     "marian_npz": (),
 }

@@ -30,9 +30,6 @@ WITH_SPANS = (
 # model with little training has many near ties.
 MAX_DIFFERENT = 0.5
 
-Check = Callable[[pathlib.Path, Translator, Sequence[str], Quantization], str]
-"""check(folder, translator, sentences, quantization) -> summary, or a `RuntimeError`."""
-
 
 class Different(NamedTuple):
     """A sentence with another translation in a folder than in its run, and both scores."""
@@ -48,7 +45,7 @@ def write_checked(
     folder: pathlib.Path,
     quantization: Quantization,
     write: Callable[..., None],
-    check: Check,
+    check: Callable[..., str],
 ) -> str:
     """Writes and checks the folder of a run's translator; returns the summary of the check.
 

@@ -27,14 +27,12 @@ LEFT_OUT = ("prefixes", "terms", "warnings", "word_probabilities")  # what a `Tr
 ARCHIVE = "translate.pyz"
 
 
-def require_supported(
-    decode: DecodeConfig, format: str, lacking: Mapping[str, str] = LACKING
-) -> None:
-    """Raises an `InputError` for an option of `lacking`, by default those of all folders."""
-    given = {name: value for name in lacking if (value := getattr(decode, name))}
+def require_supported(decode: DecodeConfig, format: str) -> None:
+    """Raises an `InputError` for an option that the folders lack."""
+    given = {name: value for name in LACKING if (value := getattr(decode, name))}
     if given:
         names = ", ".join(f"decode.{name}={value}" for name, value in given.items())
-        options = " ".join(f"--{name} {lacking[name]}" for name in given)
+        options = " ".join(f"--{name} {LACKING[name]}" for name in given)
         raise InputError(
             f"--format {format} does not support {names}. Use --format saved_model, or give "
             f"{options}."

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 PACKAGES = ("onnx", "onnxruntime", "tf2onnx")
 OPSET = 18  # what tf2onnx writes; onnxruntime has it since 1.14
-# tf2onnx 1.17 converts the rule for n-grams without an error, but then translations differ.
-LACKING = {**standalone.LACKING, "no_repeat_ngram_size": "0"}
 LEFT_OUT = ("score of given translations", *standalone.LEFT_OUT)
 OUTPUTS = ("ids", "scores", "log_probabilities")  # of the search
 AXES = {
@@ -52,7 +50,7 @@ def write(
     require_package()
     from tf_transformer.export import onnx_int8, onnx_weights
 
-    standalone.require_supported(translator.config, "onnx", LACKING)
+    standalone.require_supported(translator.config, "onnx")
     models = graphs_of(translator)
     for model in models.values() if quantization == "int8" else ():
         onnx_int8.round_weights(model)
@@ -105,6 +103,7 @@ def _converted(function: Callable[..., Outputs], *inputs: str) -> "onnx.ModelPro
             # Its default is the source, which ONNX cannot say.
             "PlaceholderWithDefault": (lambda *given: given[1], ["Identity"]),
             "Erfc": (_one_minus_erf, ["Sub"]),  # of gelu
+            "ScatterNd": (_adding_scatter, ["ScatterND"]),  # of the rule for n-grams
         },
     )
     take_out_constants(model.graph)
@@ -127,3 +126,11 @@ def _one_minus_erf(graph: Any, node: Any, name: str, _: Any) -> None:
     erf = graph.make_node("Erf", node.input)
     one = graph.make_const(f"{name}_one", np.float32(1))
     graph.replace_inputs(node, [one.output[0], erf.output[0]])
+
+
+def _adding_scatter(graph: Any, node: Any, *_: Any) -> None:
+    """The sum of updates at an index, in place of tf2onnx's last of them."""
+    from tf2onnx.onnx_opset.tensor import ScatterND
+
+    ScatterND.version_11(graph, node)
+    node.set_attr("reduction", "add")
