@@ -4,9 +4,9 @@
         --test multi30k/test_2016_flickr
 
 Each run is a row with `decode.terms_as constraint`, and a run that was trained with
-`data.augment.terms` is also a row with `text`. The terms are those of `research.terms`: nouns whose
-translation stands in the reference. In a second test each of these nouns gets the translation of
-another noun, which no model would choose, so there are no references.
+`data.augment.terms` is also a row with `text` and one with `both`. The terms are those of
+`research.terms`: nouns whose translation stands in the reference. In a second test each of these
+nouns gets the translation of another noun, which no model would choose, so there are no references.
 """
 
 import random
@@ -116,7 +116,7 @@ def main(runs: str, training: str, test: str, lines: int = 1000, output: str = "
     rows = []
     for run_dir in runs.split(","):
         learned = Run.load(run_dir).config.data.augment.terms
-        for way in ("constraint", "text") if learned else ("constraint",):
+        for way in ("constraint", "text", "both") if learned else ("constraint",):
             translator = Translator.from_run(run_dir, terms_as=way)
             row: dict[str, Any] = {"run": run_dir, "terms_as": way}
             row["bleu_of_all"] = bleu([x.text for x in translator(texts)], references)

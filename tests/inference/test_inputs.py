@@ -102,6 +102,7 @@ ALL_OPTIONS = {"split": "sentences", "keep": ("common",), "word_probabilities": 
             marks=pytest.mark.slow,
         ),
         pytest.param({"sampling": True, "num_hypotheses": 2}, marks=pytest.mark.slow),
+        pytest.param({"terms_as": "both", "split": "sentences"}, marks=pytest.mark.slow),
         pytest.param(ALL_OPTIONS, marks=pytest.mark.slow),
     ],
 )

@@ -64,7 +64,8 @@ class DecodeConfig:
             such a training sets it.
         terms_as: constraint: the search puts the translations of terms in as they are given. text:
             the model reads them behind their phrases, and may inflect them. For models that were
-            trained with data.augment.terms, which sets it.
+            trained with data.augment.terms, which sets it. both: the model reads them, and the
+            search puts them in.
         target_tag: target language of a model for several languages, like >>por<< or por, for
             inputs without a tag and without a language of their own. Training adds it, too.
             required: an input without any is an error. A model whose training text always had
@@ -128,7 +129,7 @@ class DecodeConfig:
     excluded_tokens: tuple[str, ...] = search((), off=(), formats=(CT2,))
     keep: tuple[str, ...] | str = search((), off=(), formats=(CT2,), common=True)
     keep_as: Literal["text", "emoji"] = search("text", off=CHOICE, formats=(CT2,))
-    terms_as: Literal["constraint", "text"] = search("constraint", off=CHOICE)
+    terms_as: Literal["constraint", "text", "both"] = search("constraint", off=CHOICE)
     target_tag: str = search("", off="", on_resume="fixed", greedy=True, formats=(CT2,))
     punctuation: Literal["kept", "opus"] = search(
         "kept", off="kept", on_resume="fixed", greedy=True, formats=(CT2,)

@@ -28,12 +28,11 @@ class Input:
 
     name: str  # in a signature; an input of the problem is also a field of `Problem`
     plural: str  # the argument of a predictor, and the option of `translate.py`
-    # What it becomes a part of: `encode` returns new texts, new parts of divided texts, or a field
-    # of the search's `Problem`.
-    into: Literal["source", "part", "problem"]
+    # What it becomes a part of: `encode` returns new texts, or a field of the search's `Problem`.
+    into: Literal["source", "problem"]
     # A function of the graph, the texts (B,) and the given strings (B,). It returns string (B,) or
-    # int32 (B, None). The strings are None in a call without inputs; an input of the problem may
-    # return None for them.
+    # int32 (B, None). The strings are None in a call without inputs. An input of the problem may
+    # return None, for these or for all.
     encode: Callable[[Any, tf.Tensor, tf.Tensor | None], Any]
     # From a codec to the values that may be given; None: any text. A model without such values does
     # not have the input.
@@ -101,12 +100,15 @@ LANGUAGE = Input(
     "Target language",
     checked=lambda text, given: re.sub(*TAG_OF_NAME, given),
 )
-# Lines with a phrase, a tab and the translation that it must get. "": the search is free.
+# Lines with a phrase, a tab and the translation that it must get. "": the search is free. With
+# `DecodeConfig.terms_as` text, it is always free.
 TERMS = Input(
     "terms",
     "terms",
     "problem",
-    lambda graph, text, given: graph.encode_terms(text, given),
+    lambda graph, text, given: (
+        None if graph.config.terms_as == "text" else graph.encode_terms(text, given)
+    ),
     label="Terms: a line for each, like car = Auto",
     has_lines=True,
     of_parts=True,
@@ -115,13 +117,6 @@ TERMS = Input(
     example=lambda text, prediction: "\t".join(
         max(units(side), key=len, default="") for side in (text, prediction)
     ),
-)
-# The same for a model that reads terms: they are in the text, and the search is free.
-READ_TERMS = replace(
-    TERMS,
-    into="part",
-    encode=lambda graph, text, given: graph.with_terms(text, given),
-    has_own_batches=False,
 )
 INPUTS = (PREFIX, LANGUAGE, TERMS)
 OF_EARLIER_EXPORTS = (replace(LANGUAGE, name="target_tag"),)  # with this name in signatures

@@ -11,7 +11,7 @@ from tf_transformer.config import DecodeConfig
 from tf_transformer.decoding import NEG_INF, Hypotheses
 from tf_transformer.inference import text_graph
 from tf_transformer.inference.encode_terms import encode_terms, with_terms
-from tf_transformer.inference.inputs import INPUTS, READ_TERMS, TERMS, Input, with_tag
+from tf_transformer.inference.inputs import INPUTS, TERMS, Input, with_tag
 from tf_transformer.inference.kept_graph import KeptSpans
 from tf_transformer.inference.parts import LongParts, Parts, join_parts, parts_of, whole_texts
 from tf_transformer.inference.span_symbols import SpanSymbols
@@ -78,10 +78,7 @@ class SearchTexts(text_graph.TextGraph):
     @property
     def inputs(self) -> tuple[Input, ...]:
         """The inputs that may be given beside each text."""
-        kinds = [kind for kind in self.optional_inputs if kind.exists(self.codec)]
-        if self.config.terms_as == "text":
-            kinds = [READ_TERMS if kind is TERMS else kind for kind in kinds]
-        return tuple(kinds)
+        return tuple(kind for kind in self.optional_inputs if kind.exists(self.codec))
 
     @property
     def problem_inputs(self) -> tuple[Input, ...]:
@@ -99,17 +96,16 @@ class SearchTexts(text_graph.TextGraph):
         """Prepares texts (B,) for a search, with strings (B,) for each of `inputs` or for none."""
         named = dict(zip((kind.name for kind in self.inputs), given, strict=False))
         text, rest = self.clean(self.join(text, named))
-        whole = text
-        for kind in self.inputs:
-            if kind.into == "part" and kind.name in named:
-                text = kind.encode(self, text, named[kind.name])
+        plain = text
+        if TERMS.name in named:
+            text = self.with_terms(text, named[TERMS.name])
         ids, cut = self.encode(self.hidden(text))
         lengths = text_graph.lengths_of(ids)
         searched = lengths >= self.shortest_source
-        copied = self.is_copied(rest) & tf.equal(text, whole)
+        copied = self.is_copied(rest) & tf.equal(text, plain)
         problem, apart = {}, tf.zeros(tf.shape(text), tf.bool)
         for kind in self.problem_inputs:
-            if (encoded := kind.encode(self, text, named.get(kind.name))) is not None:
+            if (encoded := kind.encode(self, plain, named.get(kind.name))) is not None:
                 problem[kind.name] = encoded
                 applies = text_graph.lengths_of(encoded) > 0
                 copied &= ~applies
@@ -233,17 +229,16 @@ class SearchTexts(text_graph.TextGraph):
         return tf.RaggedTensor.from_row_splits(*rows, validate=False)
 
     def with_terms(self, text: tf.Tensor, terms: tf.Tensor) -> tf.Tensor:
-        """Clean strings (B,) with the translations of terms (B,) in them, for `terms_as` text."""
-        return tf.cond(
-            tf.reduce_any(tf.not_equal(terms, "")),
-            lambda: self._with_terms(text, terms),
-            lambda: text,
-        )
+        """Clean strings (B,), with translations of terms (B,) in them if the model reads terms."""
+        if self.config.terms_as == "constraint":
+            return text
+        has_terms = tf.reduce_any(tf.not_equal(terms, ""))
+        return tf.cond(has_terms, lambda: self._with_terms(text, terms), lambda: text)
 
     def untagged(self, text: tf.Tensor) -> tf.Tensor:
         """Clean strings (B,) without target tags, and without the translations of terms."""
         _, rest = self.codec["source"].split_tag(text)
-        if self.config.terms_as == "text":
+        if self.config.terms_as != "constraint":
             rest = tf.strings.regex_replace(rest, MARKED, r"\1")
         return rest
 

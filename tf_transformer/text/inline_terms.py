@@ -8,8 +8,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MARKS = "⟦⟼⟧"
-MARKED = r"⟦ ([^⟦⟼⟧]*) ⟼ [^⟦⟼⟧]* ⟧"
+MARKS = "[ | ]"  # short in any vocabulary, and rare in text with spaces on both sides
+MARKED = r"\[ ([^\[|\]]*) \| [^\[|\]]* \]"
 """A term in a text; the group is its phrase."""
 
 
@@ -18,6 +18,6 @@ def marked(phrase: T, translation: T) -> tuple[str | T, ...]:
 
     Example:
         >>> "".join(marked("station", "Haltestelle"))
-        '⟦ station ⟼ Haltestelle ⟧'
+        '[ station | Haltestelle ]'
     """
-    return "⟦ ", phrase, " ⟼ ", translation, " ⟧"
+    return "[ ", phrase, " | ", translation, " ]"

@@ -33,7 +33,7 @@ def test_translations_stand_behind_words_whose_form_the_target_has(source, targe
     new, same = changed(source, target, seed)
     assert same == target
     assert (new, same) == changed(source, target, seed)
-    found = list(re.finditer(r"⟦ (?P<phrase>[^⟦⟼⟧]*) ⟼ (?P<words>[^⟦⟼⟧]*) ⟧", new))
+    found = list(re.finditer(r"\[ (?P<phrase>[^\[|\]]*) \| (?P<words>[^\[|\]]*) \]", new))
     assert len(found) <= 3
     free = units(target)
     for match in found:
@@ -47,9 +47,9 @@ def test_translations_stand_behind_words_whose_form_the_target_has(source, targe
 
 def test_words_of_a_term_may_be_joined_and_its_phrase_may_be_of_another():
     made = {changed("the old house", "das alte Haus", seed)[0] for seed in range(200)}
-    assert "the ⟦ old house ⟼ alt Haus ⟧" in made
-    assert "the ⟦ old ⟼ alt ⟧ ⟦ house ⟼ Haus ⟧" in made
-    assert "the old ⟦ tree ⟼ Haus ⟧" in made
+    assert "the [ old house | alt Haus ]" in made
+    assert "the [ old | alt ] [ house | Haus ]" in made
+    assert "the old [ tree | Haus ]" in made
     assert {changed("the house", "das Gebäude", seed)[0] for seed in range(9)} == {"the house"}
 
 

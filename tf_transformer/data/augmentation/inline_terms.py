@@ -13,7 +13,7 @@ from tf_transformer.text.kept_spans import COMMON, pattern_of
 from tf_transformer.text.terms import Term, unit_pattern, units
 
 MOST_TERMS = 3  # in a source
-STRANGE = 0.3  # the share of terms that get the phrase of another term
+STRANGE = 0.5  # the share of terms that get the phrase of another term
 JOINED = 0.3  # the share of neighbours that become one term
 LONGEST_ENDING = 3
 
