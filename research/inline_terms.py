@@ -1,7 +1,18 @@
 """Counts the terms that translations have if a model reads them, beside terms as constraints.
 
-    python -m research.inline_terms --runs runs/plain,runs/terms --training multi30k/train \
-        --test multi30k/test_2016_flickr
+    D=$TF_TRANSFORMER_DATA/tatoeba_en_de
+    for rate in 0 0.4; do
+        python train.py --run_dir runs/terms_$rate --train.init_from pretrained/tatoeba-en-de \
+            --data.train_source $D/train.en --data.train_target $D/train.de \
+            --data.valid_source $D/valid.en --data.valid_target $D/valid.de \
+            --data.augment.terms $rate --data.augment.join 0.05 --data.augment.names 0.1 \
+            --data.augment.copy 0.08 --data.augment.typography 0.04 --data.augment.lower 0.04 \
+            --data.augment.end_mark 0.04 --train.steps 4500 --train.warmup_steps 300 \
+            --train.learning_rate 0.5 --train.precision mixed_bfloat16 \
+            --train.validate_every 500 --decode.average 4
+    done
+    python -m research.inline_terms --runs runs/terms_0,runs/terms_0.4 --training $D/train \
+        --test $D/test
 
 Each run is a row with `decode.terms_as constraint`, and a run that was trained with
 `data.augment.terms` is also a row with `text` and one with `both`. The terms are those of
@@ -61,6 +72,11 @@ def share(values: Sequence[bool]) -> float:
     return round(100 * sum(values) / len(values), 1)
 
 
+def rounded_bleu(outputs: Sequence[str], references: Sequence[str]) -> float:
+    """BLEU with two decimals."""
+    return round(bleu(outputs, references) or 0, 2)
+
+
 def measured(
     translator: Translator, cases: Sequence[tuple[str, str, list[Term]]], nouns: Sequence[str]
 ) -> dict[str, Any]:
@@ -68,7 +84,9 @@ def measured(
     texts, references, fitting = (list(column) for column in zip(*cases, strict=True))
     draws = random.Random(0)
     strange = [others(terms, nouns, draws) for terms in fitting]
-    row: dict[str, Any] = {"bleu_without": bleu([x.text for x in translator(texts)], references)}
+    row: dict[str, Any] = {
+        "bleu_without": rounded_bleu([x.text for x in translator(texts)], references)
+    }
     for name, terms in (("", fitting), ("_other", strange)):
         lines = ["\n".join(map("\t".join, of_text)) for of_text in terms]
         outputs = [x.text for x in translator(texts, terms=lines)]
@@ -79,7 +97,7 @@ def measured(
         behind = [out[-1:] not in END_MARKS for text, out in ends if text[-1] in END_MARKS]
         row[f"behind{name}"] = share(behind)
         if not name:
-            row["bleu_with"] = bleu(outputs, references)
+            row["bleu_with"] = rounded_bleu(outputs, references)
             row["time"] = _time_ratio(translator, texts, lines)
     return row
 
@@ -119,7 +137,7 @@ def main(runs: str, training: str, test: str, lines: int = 1000, output: str = "
         for way in ("constraint", "text", "both") if learned else ("constraint",):
             translator = Translator.from_run(run_dir, terms_as=way)
             row: dict[str, Any] = {"run": run_dir, "terms_as": way}
-            row["bleu_of_all"] = bleu([x.text for x in translator(texts)], references)
+            row["bleu_of_all"] = rounded_bleu([x.text for x in translator(texts)], references)
             rows.append(row | measured(translator, cases, nouns))
     print(of_rows(rows, left=2))
     summary = {"lines": len(cases), "terms": sum(len(terms) for _, _, terms in cases)}
