@@ -42,7 +42,7 @@ VARIANTS = {
         {"position": "learned", "max_length": 50, "attention": "strided", "attention_window": 4},
         {"excluded_tokens": ("▁t",), "avoid_unknown": True},
     ),
-    "n-grams": ({}, {"no_repeat_ngram_size": 1, "beam_size": 4}),
+    "n-grams": ({}, {"no_repeat_ngram_size": 2, "beam_size": 4}),
     "linear": ({"attention": "linear", "tie_embeddings": "none"}, {"max_length": 5}),
     "ssru": ({"decoder_attention": "ssru", "attention_bias": True}, {"min_length_ratio": 0.5}),
     "grouped queries": (
