@@ -7,9 +7,10 @@ imports only tensorflow and tensorflow_text: one by one, in batches of 7 and 64,
 empty rows as a batching server adds them. Counts the strings that differ from those of translate.py
 (for n_best and score: from the Python translator's), and compares the scores of equal strings.
 
-With `--everything true`, the export has all options of texts: sentences, kept spans and the
-probabilities of words. Two lines form a text, with a span in each, and all texts have a glossary.
-translate.py also aligns the words, and the program counts the texts with a link to no word.
+With `--everything true`, the export has all options of texts: sentences, kept spans, the
+probabilities of words and a second search. Two lines form a text, with a span in each, and all
+texts have a glossary. translate.py also aligns the words, and the program counts the texts with a
+link to no word.
 """
 
 import itertools
@@ -36,7 +37,12 @@ from tf_transformer.inference.translator import Translator
 
 ROOT = pathlib.Path(__file__).parents[1]
 PADDING = 5  # empty rows added to each batch of 7
-EVERYTHING = {"split": "sentences", "keep": "common", "word_probabilities": True}
+EVERYTHING = {
+    "split": "sentences",
+    "keep": "common",
+    "word_probabilities": True,
+    "second_search": True,
+}
 GLOSSARY = "a\teine\nin\tinmitten\n"  # short words, which many texts have
 
 Rows = list[dict[str, Any]]  # the outputs of each row, by name
