@@ -6,8 +6,9 @@ import keras
 import pytest
 
 from tf_transformer.decoding import NEG_INF
-from tf_transformer.export.check import Answer, answers, compare
+from tf_transformer.export.check import Answer, answers, compare, sentences_for
 from tf_transformer.layers.int8 import Int8Policy
+from tf_transformer.run.run import Run
 
 
 def test_answers_have_the_first_text_and_all_scores_of_a_sentence():
@@ -58,3 +59,10 @@ def test_more_differences_than_rounding_explains_are_an_error(
         message = rf"the export differs .*: {allowed + 1} of 10 answers of the signature n_best\. "
         with pytest.raises(RuntimeError, match=message + r"Input: 'a'; run: \['x'\] \[-1.0"):
             compare_with(allowed + 1)
+
+
+@pytest.mark.parametrize("keep", [(), ("common",)])
+def test_an_export_that_keeps_spans_is_checked_with_spans(keep, run):
+    predictor = types.SimpleNamespace(config=types.SimpleNamespace(keep=keep, target_tag=""))
+    sentences = sentences_for(Run.load(run), predictor)
+    assert any("<b>{name}</b>" in sentence for sentence in sentences) == bool(keep)

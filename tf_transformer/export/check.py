@@ -23,6 +23,12 @@ from tf_transformer.text.target_tag import split_tag
 
 # The check reads these beside samples from the validation examples.
 ODD_SENTENCES = ["", "  ", "?", "\U0001f44d\U0001f3fd שלום 日本語", "a\tb\x01", "word " * 300]
+# An export that keeps spans also translates these.
+WITH_SPANS = (
+    "See https://example.org/a?b=c or write to me@example.org.",
+    "It weighs 5 kg, <b>{name}</b> says.",
+    "<i>I have %d messages.</i> &nbsp; <p>🙂 Thank you!</p><p>Yes.</p>",
+)
 # Largest difference of scores. The SavedModel pads batches differently, which changes rounding.
 SCORE_TOLERANCE = {"float32": 1e-3, "bfloat16": 0.1, "int8": 0.05}
 # Largest fraction of sentences with different answers. Rounding also decides near ties, which are
@@ -31,15 +37,15 @@ MAX_DIFFERENT = {"float32": 0.0, "bfloat16": 0.5, "int8": 0.0}
 MAX_DIFFERENT_SAMPLING = {"float32": 0.1, "bfloat16": 1.0, "int8": 1.0}
 
 
-def sentences_of(run: Run) -> list[str]:
-    """The sentences that checks of an export translate."""
-    return run.folder.load_samples() + ODD_SENTENCES
+def sentences_for(run: Run, predictor: Predictor) -> list[str]:
+    """The sentences that checks of an export of the run translate.
 
-
-def with_languages(sentences: Sequence[str], predictor: Predictor) -> list[str]:
-    """The sentences, each with one of the languages in turn if the predictor needs one."""
+    Each has one of the languages in turn if the predictor needs one.
+    """
+    more = WITH_SPANS if predictor.config.keep else ()
+    sentences = [*run.folder.load_samples(), *ODD_SENTENCES, *more]
     if predictor.config.target_tag != REQUIRED:
-        return list(sentences)
+        return sentences
     tags = predictor.codec["source"].tags
     pairs = zip(sentences, itertools.cycle(sorted(tags)), strict=False)
     return [text if split_tag(text, tags)[0] else f"{tag} {text}" for text, tag in pairs]

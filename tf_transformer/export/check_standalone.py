@@ -13,19 +13,13 @@ from typing import Any, NamedTuple
 
 from tf_transformer.config import DecodeConfig, Quantization
 from tf_transformer.export import metadata
-from tf_transformer.export.check import sentences_of, with_languages
+from tf_transformer.export.check import sentences_for
 from tf_transformer.export.standalone import ARCHIVE
 from tf_transformer.files.writing import as_lines, one_line
 from tf_transformer.inference.translator import Translator
 from tf_transformer.run.run import Run
 from tf_transformer.text.kept_spans import spans
 
-# What a folder that keeps spans also translates.
-WITH_SPANS = (
-    "See https://example.org/a?b=c or write to me@example.org.",
-    "It weighs 5 kg, <b>{name}</b> says.",
-    "<i>I have %d messages.</i> &nbsp; <p>🙂 Thank you!</p><p>Yes.</p>",
-)
 # Largest fraction of different translations. Both systems may decide near ties differently, and a
 # model with little training has many near ties.
 MAX_DIFFERENT = 0.5
@@ -94,12 +88,6 @@ def compared(
 def difference(score: float, other: float) -> float:
     """The relative difference of two scores; absolute for scores near 0."""
     return abs(score - other) / max(1.0, abs(score))
-
-
-def sentences_for(run: Run, translator: "Translator") -> list[str]:
-    """The sentences that checks of a folder translate."""
-    more = WITH_SPANS if translator.config.keep else ()
-    return with_languages([*sentences_of(run), *more], translator)
 
 
 def require_spans(

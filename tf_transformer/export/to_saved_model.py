@@ -8,7 +8,7 @@ from typing import Literal
 from tf_transformer import tasks
 from tf_transformer.config import DType
 from tf_transformer.export import check_int8, manifest, metadata, warm_up
-from tf_transformer.export.check import check, sentences_of, session
+from tf_transformer.export.check import check, sentences_for, session
 from tf_transformer.export.compilation import is_faster_compiled
 from tf_transformer.inference.micro_batches import compiled_shapes
 from tf_transformer.inference.predictor import Predictor
@@ -19,7 +19,7 @@ from tf_transformer.run.run import Run
 def write(run: Run, folder: pathlib.Path, jit_compile: bool | Literal["auto"], dtype: DType) -> str:
     """Writes and checks a SavedModel; returns a summary."""
     loaded = tasks.load_predictor(run)
-    sentences = sentences_of(run)
+    sentences = sentences_for(run, loaded)
     if jit_compile == "auto":
         jit_compile = is_faster_compiled(run, dtype)
     cases = []
