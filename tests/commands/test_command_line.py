@@ -143,6 +143,13 @@ def test_only_options_are_suggested(error_of):
     assert error_of(translate.main, "--decode_option=1") == "error: unknown option --decode_option."
 
 
+@pytest.mark.parametrize("word", ["in.docx", "in"])
+def test_an_input_behind_options_is_an_error_that_says_where_it_stands(error_of, word):
+    assert error_of(translate.main, "--beam_size", "2", word) == (
+        f"error: unexpected '{word}'; options start with --, and the input stands before them."
+    )
+
+
 CORPORA = "a list of corpora, like '[{source: a.en, target: a.de}, {path: b.tmx}]'"
 
 

@@ -95,9 +95,12 @@ def as_typed(message: str, options: Mapping[str, Any]) -> str:
 
 
 def _unknown(option: str, known: set[str]) -> str:
-    if not option.startswith("--") and "." not in option and f"--{option}" not in known:
-        return f"unexpected {option!r}; options start with --."
+    near = difflib.get_close_matches(option, known, n=1)
+    reads_input = "--input" in known
+    of_file = "." in option and (near or not reads_input)  # a name in a YAML file
+    if not (option.startswith("--") or f"--{option}" in known or of_file):
+        first = ", and the input stands before them" if reads_input else ""
+        return f"unexpected {option!r}; options start with --{first}."
     if new := _NEW_NAMES.get(option.removeprefix("--")):
         return f"{option} has become {'--' * option.startswith('--')}{new}."
-    near = difflib.get_close_matches(option, known, n=1)
     return f"unknown option {option}" + (f"; did you mean {near[0]}?" if near else ".")
