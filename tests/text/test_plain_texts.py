@@ -178,6 +178,16 @@ def test_spans_are_kept_as_in_the_graph(graphs, keeping, plain, kind):
     settings(max_examples=2000, deadline=None)(given(ids, MARKED)(test))()
 
 
+@pytest.mark.parametrize("tag", ["", ">>nld<< "])
+def test_a_span_at_the_start_does_not_stand_in_place_of_what_came_from_the_target_tag(plain, tag):
+    source = plain["tagged"].read(f"{tag}<br/> 十二")
+
+    def attend(source, drawn):
+        return np.eye(1, len(source), dtype=np.float32).repeat(len(drawn), axis=0)
+
+    assert plain["tagged"].written([[7, EOS_ID]], source, attend) == ["o <br/>"]
+
+
 @EXAMPLES
 @given(st.data())
 def test_translations_of_parts_are_joined_as_in_the_graph(graphs, dividing, plain, data):

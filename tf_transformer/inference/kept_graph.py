@@ -200,7 +200,9 @@ class KeptSpans:
 
             def count_tokens(starts: tf.Tensor) -> tf.Tensor:
                 starts = graph.hidden(tf.strings.join([tag, starts]))
-                return lengths_of(graph.encode(starts)[0]) - 1
+                counts = lengths_of(graph.encode(starts)[0]) - 1
+                has_tag = tf.not_equal(tag + graph.config.default_tag, "")
+                return tf.maximum(counts, tf.cast(has_tag, tf.int32))  # before an empty start, too
 
             return self.repair(rest, Drawn(*drawn), count_tokens)
 

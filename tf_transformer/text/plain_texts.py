@@ -85,8 +85,9 @@ class PlainTexts:
         tag = options.get("target_tag", "")
         self.needs_tag = tag == REQUIRED
         self.tags = codec["source"].tags
+        self._default_tag = "" if self.needs_tag else tag
         self._reader = reading_codec(
-            *(codec, "source", options.get("punctuation", "kept"), "" if self.needs_tag else tag)
+            *(codec, "source", options.get("punctuation", "kept"), self._default_tag)
         )
         self.kept = PlainKeptSpans(options.get("keep", ()), options.get("keep_as", "text"))
         self._splitter = SentenceSplitter(options.get("split_language", ""), self.kept.pattern)
@@ -140,11 +141,12 @@ class PlainTexts:
         weights = attend(source.ids, ids)
         is_text = np.cumsum(np.equal(ids, EOS_ID)) == 0
         drawn = Drawn(output, ends, weights * is_text[:, None].astype(weights.dtype))
-        return self.kept.repair(rest, drawn, lambda start: self._count_read(tag + start))
+        return self.kept.repair(rest, drawn, lambda start: self._count_read(tag, start))
 
-    def _count_read(self, text: str) -> int:
-        """The number of tokens of a start of a text, as the search reads it."""
-        return min(len(self._ids(self.kept.hidden(text))), self.longest) - 1
+    def _count_read(self, tag: str, start: str) -> int:
+        """The number of tokens of a tag and a start of a text, as the search reads them."""
+        count = min(len(self._ids(self.kept.hidden(tag + start))), self.longest) - 1
+        return max(count, bool(tag or self._default_tag))  # before an empty start, too
 
     def _drawn(self, ids: Sequence[int], source: Source) -> str:
         """The text of a hypothesis, without repairs."""
