@@ -399,7 +399,8 @@ def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
     import_model.main(
         marian=str(folder_of("shared", tmp_path / "model")), run_dir=str(tmp_path / "run")
     )
-    run_dir, texts = str(tmp_path / "run"), ["a small house", "", "who is there?", "日本"]
+    run_dir = str(tmp_path / "run")
+    texts = [">>deu<< a small house", "", ">>deu<< who is there?", ">>deu<< 日本"]
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("\n".join(texts) + "\n", "utf-8")
     outputs = {
@@ -414,7 +415,7 @@ def test_an_imported_model_goes_through_every_command(tmp_path, capsys):
     assert len((tmp_path / "links.txt").read_text("utf-8").split("\n")) == len(texts) + 1
     evaluate.main(run_dir, str(source), str(target))
     assert '"bleu": 100.0' in capsys.readouterr().out
-    export.main(run_dir, str(tmp_path / "1"))
+    export.main(run_dir, str(tmp_path / "1"), target_tag=">>nld<<")  # of texts without a tag
     assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == expected
     for form in ("ctranslate2", "marian"):
         export.main(run_dir, str(tmp_path / form), format=form)
@@ -545,6 +546,14 @@ def test_translate_reads_the_tags_of_lines_from_a_file(imported, tmp_path):
     assert outputs["in"] == outputs["tagged"]
 
 
+def test_the_demo_starts_with_a_model_whose_texts_need_a_tag(imported):
+    (model,) = demo.load(str(imported), "", "", "", "", "float32")
+    text, options = "a small house", [("language", "nld")]
+    ((best, *_),) = model.n_best([text], options)
+    (matrix,) = model.align([(text, best.text)], options)
+    assert [len(matrix), len(matrix[0])] == [len(best.text.split()), 3]
+
+
 @pytest.mark.slow
 def test_a_tag_after_blanks_is_one_tag_in_python_and_in_exports(imported, tmp_path):
     plain = Translator.from_run(imported, target_tag=">>deu<<")
@@ -619,5 +628,3 @@ def test_punctuation_of_the_training_texts_is_an_option(imported, tagged, tmp_pa
     assert [each.text for each in Translator.load(tmp_path / "1")(texts)] == [
         each.text for each in expected
     ]
-    with pytest.raises(InputError, match=r"decode\.punctuation=opus"):
-        export.main(str(imported), str(tmp_path / "ct2"), format="ctranslate2", punctuation="opus")

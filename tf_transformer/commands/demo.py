@@ -94,7 +94,7 @@ def load(
         raise InputError(f"--{min(search)} is for runs; an export does what it was made to do.")
     models = load_models(runs, saved_model, server, model, dtype)
     if models[0].can_align:
-        models[0].align([("a", "a")])
+        models[0].align([(models[0].example, "a")])
     return models
 
 
