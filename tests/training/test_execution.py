@@ -183,7 +183,7 @@ def test_a_run_that_goes_on_keeps_its_execution_unless_the_options_forbid_it(cho
 @pytest.mark.parametrize("execution", [PLAIN_2, Execution(True, 2, "plain")])
 def test_updates_are_measured_in_another_process(run, execution):
     shape = {"source": (3, 9), "target": (3, 7)}
-    first, others = autotuning._cost(setup, Run.load(run), shape)
+    first, others = autotuning._cost(execution, Run.load(run), shape)
     assert 0 < others < first
 
 
