@@ -104,6 +104,7 @@ BY_PRETRAINED = {
 LOWER_CASED = {
     "multi30k_lc": "Multi30k En→De, lower-cased, tokenised",
     "multi30k_lc_sampled": "the same, with generated pairs",
+    "multi30k_best": "the same, by a chain of four training runs",
 }
 NEWS = "newstest2013, 3,000 sentences"
 PRETRAINED = {  # by folder in pretrained/
