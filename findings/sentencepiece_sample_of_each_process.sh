@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# SentencePiece: since 0.2.2, input_sentence_size makes each process train another vocabulary, whatever the seed.
+# SentencePiece: in 0.2.3, input_sentence_size makes each process train another vocabulary, whatever the seed.
 #
 # Guess:  the same text and options train the same vocabulary, at least behind set_random_generator_seed.
 # Seen:   the lines that input_sentence_size chooses differ from process to process, with a seed, too. Within a
 #         process, they are the same for any seed. sentencepiece 0.2.1 chooses the same lines in each process. Without
 #         the option, or with shuffle_input_sentence=False, all processes train the same vocabulary.
 # With:   sentencepiece 0.2.1 and 0.2.3, Python 3.11, Linux on x86-64, 30 November 2026.
-# Effect: nobody can train a published vocabulary again, and two workers that each train one have other ids. Draw the
-#         sample in your own program.
+# Effect: nobody can train a published vocabulary again, and two workers that each train one have different ids. Draw
+#         the sample in your own program.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# SentencePiece: since 0.2.2, it divides some numbers and repeated letters otherwise than the op of tensorflow-text.
+# SentencePiece: version 0.2.3 divides some numbers into other unigrams than the op of tensorflow-text.
 #
 # Guess:  a unigram model gives the same pieces in Python and in the op of a served graph: it is the same algorithm.
 # Seen:   of divisions with equal sums of scores, such as 000 00 and 00 000, each takes another one: of 2,000 numbers
 #         with zeros at their ends, 130. sentencepiece 0.2.1 agrees with the op on all of them.
 # With:   sentencepiece 0.2.1 and 0.2.3, tensorflow-text 2.21.1, tensorflow 2.21.0, Python 3.11, Linux on x86-64,
 #         30 November 2026.
-# Effect: a model that was trained on pieces of the Python package reads other pieces where its graph is served, and
-#         translations of such texts differ. No error tells.
+# Effect: a model that was trained on pieces of the Python package reads other pieces where its graph is served, so
+#         translations of such texts may differ. No error tells.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
